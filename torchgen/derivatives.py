@@ -126,6 +126,9 @@ class _Reader:
                 continue
             inputs = [self.input(name.strip(), key) for name in key.split(",")]
             formulas.append(self.formula(inputs, str(text)))
+        # Gradients do not depend on each other. Handlers of __torch_dispatch__ see the order in
+        # which they are computed, which in PyTorch is that of the names.
+        formulas.sort(key=lambda formula: formula.inputs[0].name)
         self.check_complete(formulas)
         flags = self.raw.get("output_differentiability")
         if flags is None:

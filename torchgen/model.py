@@ -18,7 +18,7 @@ from .yaml_lines import Mapping, load_list
 ENTRY_KEYS = frozenset(
     """func variants inplace out python_module python tags doc pointwise structured dispatch
     inplace_dispatch out_dispatch out_args symint python_out alias foreach each
-    numbers_first out_keeps_shape inverse""".split()
+    numbers_first out_keeps_shape inverse stands_for""".split()
 )
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 KEY_ALIASES = {
@@ -339,6 +339,18 @@ class _EntryReader:
         return kernels
 
     def kernels(self, entry: Entry) -> list[Kernel]:
+        """The kernels of the entry itself, and what handlers see in its place."""
+        kernels = self.own_kernels(entry)
+        if "stands_for" not in self.raw:
+            return kernels
+        fn = self.raw["stands_for"]
+        if not isinstance(fn, str) or not _IDENTIFIER.match(fn):
+            raise self.error(f"'{fn}' under 'stands_for' is not a C++ function name", "stands_for")
+        if any(k.key == "CompositeImplicitAutograd" for k in kernels):
+            raise self.error("a composite operator already stands for others", "stands_for")
+        return [*kernels, Kernel("PythonTLSSnapshot", "native", fn)]
+
+    def own_kernels(self, entry: Entry) -> list[Kernel]:
         raw = self.raw
         kinds = [k for k in ("pointwise", "structured", "alias", "foreach") if k in raw]
         if len(kinds) > 1:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones_like.h>
@@ -108,8 +109,9 @@ void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create
   Tensor& sum = grads[at];
   if (!sum.defined()) {
     sum = std::move(grad);
-  } else if (!create_graph && sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() &&
-             !sum.requires_grad() && sum.sizes() == grad.sizes() && holds_batch_of(sum, grad) &&
+  } else if (!create_graph && !at::handlers_active() && sum.use_count() == 1 &&
+             sum.is_contiguous() && !sum.is_view() && !sum.requires_grad() &&
+             sum.sizes() == grad.sizes() && holds_batch_of(sum, grad) &&
              sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
     at::_ops::add__Tensor::call(sum, grad, 1);
   } else {

@@ -30,7 +30,7 @@ inline Tensor operator+(const Tensor& a, const Tensor& b) { return at::add(a, b)
 inline Tensor operator+(const Tensor& a, const Scalar& b) { return at::add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return at::sub(a, b); }
 inline Tensor operator-(const Tensor& a, const Scalar& b) { return at::sub(a, b); }
-inline Tensor operator-(const Scalar& a, const Tensor& b) { return at::rsub(b, a); }
+TORCH_API Tensor operator-(const Scalar& a, const Tensor& b);
 inline Tensor operator-(const Tensor& a) { return at::neg(a); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return at::mul(a, b); }
 inline Tensor operator*(const Tensor& a, const Scalar& b) { return at::mul(a, b); }
@@ -47,6 +47,14 @@ inline Scalar cj(const Scalar& s) {
 inline Tensor scaled(const Tensor& grad, const Scalar& s) {
   return s.equal(int64_t(1)) ? grad : grad * cj(s);
 }
+
+// t * s. A multiplication by one is made only where handlers look on, who expect it.
+Tensor times(const Tensor& t, const Scalar& s);
+// A number that stands beside `like` as a tensor.
+Tensor number_like(const Scalar& number, const Tensor& like);
+// Writes zero where `mask` holds into a tensor that nobody else has.
+Tensor zeroed(Tensor fresh, const Tensor& mask);
+Scalar one_minus(const Scalar& s);
 
 constexpr double kPi = c10::pi<double>;
 constexpr double kLn2 = 0.69314718055994530942;
@@ -83,7 +91,9 @@ Tensor div_other_grad(const Tensor& grad, const Tensor& self, const Tensor& othe
 Tensor div_scalar_grad(const Tensor& grad, const Scalar& other,
                        const std::optional<std::string>& mode);
 // The share of the larger of two; halves at equality.
-Tensor larger_share(const Tensor& grad, const Tensor& mine, const Tensor& other);
+// Of maximum and minimum: half of it where the operands are equal, none where `self` is smaller
+// (`less`) or larger than `other`.
+Tensor larger_share(const Tensor& grad, const Tensor& self, const Tensor& other, bool less);
 Tensor first_of_fmax(const Tensor& grad, const Tensor& self, const Tensor& other, bool first,
                      bool max);
 Tensor pow_grad(const Tensor& grad, const Tensor& self, const Scalar& exponent);
@@ -92,21 +102,23 @@ Tensor pow_exponent_grad(const Tensor& grad, const Tensor& self, const Tensor& e
                          const Tensor& result);
 Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exponent,
                        const Tensor& result);
-Tensor atan2_grad(const Tensor& grad, const Tensor& numerator, const Tensor& self,
-                  const Tensor& other);
-Tensor xlogy_self_grad(const Tensor& grad, const Tensor& self, const Tensor& log,
-                       const Tensor& other, double limit);
+std::tuple<Tensor, Tensor> atan2_grads(const Tensor& grad, const Tensor& self, const Tensor& other,
+                                       std::array<bool, 2> mask);
+// The gradient times a logarithm, and zero where zero was multiplied with one that is not finite.
+Tensor xlogy_self_grad(const Tensor& product, const Tensor& self, const Tensor& other,
+                       double limit);
+Tensor xlogy_number_grad(const Tensor& product, const Tensor& self, const Scalar& other,
+                         double limit);
+Tensor addcdiv_grad(const Tensor& grad, const Scalar& value, const Tensor& divisor);
 Tensor igamma_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other);
 Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min,
                   const std::optional<Scalar>& max);
 Tensor clamp_tensor_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
                          const OptionalTensor& max);
-Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
-                            const OptionalTensor& max);
-Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
-                            const OptionalTensor& max);
+std::tuple<Tensor, Tensor> clamp_bound_grads(const Tensor& grad, const Tensor& self,
+                                             const OptionalTensor& min, const OptionalTensor& max,
+                                             std::array<bool, 2> mask);
 Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
-Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps);
 
 // ---- reductions
 // The gradient of a reduction seen with the reduced dimensions back in place (of size 1).
@@ -122,6 +134,8 @@ Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& resul
 // Shared evenly among the elements equal to the result.
 Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                      const OptionalIntArrayRef& dims, bool keepdim);
+// The same for the extremum of all elements; a NaN that is the result has the gradient.
+Tensor whole_extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min,
                     const Tensor& max, std::optional<int64_t> dim, bool keepdim);
 Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims,
@@ -148,6 +162,8 @@ Tensor log_softmax_grad_grad(const Tensor& gg, const Tensor& output, int64_t dim
 Tensor trace_grad(const Tensor& grad, IntArrayRef sizes);
 
 // ---- shapes
+// The gradient of squeeze, of all dimensions or those given.
+Tensor unsqueezed(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims);
 Tensor permute_grad(const Tensor& grad, IntArrayRef dims);
 Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides,
                        int64_t base_offset, IntArrayRef sizes, IntArrayRef strides,
@@ -186,6 +202,14 @@ Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, co
 
 // ---- matrix products
 Tensor matrix_H(const Tensor& t); // of the last two dimensions
+Tensor turned(const Tensor& t);   // of a matrix
+// Of a product of matrices at the operand with these strides: made by columns where the operand
+// lies so, for whose transposed view the gradient is then contiguous.
+Tensor mm_left_grad(const Tensor& grad, const Tensor& right, IntArrayRef strides);
+Tensor mm_right_grad(const Tensor& grad, const Tensor& left, IntArrayRef strides);
+// The matrix for each sample of a batch.
+Tensor repeated(const Tensor& matrix, IntArrayRef batch_sizes);
+Tensor repeated_last(const Tensor& batch, const Tensor& grad);
 Tensor linear_input_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& weight);
 Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef sizes);
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim);

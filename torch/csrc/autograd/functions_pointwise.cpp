@@ -1,8 +1,14 @@
 // Gradients of pointwise operators. See functions.h.
+#include <complex>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/ops/abs.h>
+#include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/digamma.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/ge.h>
@@ -20,6 +26,7 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/real.h>
+#include <ATen/ops/reciprocal.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sgn.h>
 #include <ATen/ops/sin.h>
@@ -40,17 +47,52 @@ Tensors zeros_like_each(const TensorVec& grads) {
   for (const Tensor& g : grads) out.push_back(g.defined() ? at::zeros_like(g) : Tensor());
   return out;
 }
+// What PyTorch makes of a number and a tensor, where handlers look on: a new tensor that is filled
+// and then written to.
+static Tensor filled_like(const Tensor& t, const Scalar& number) {
+  Tensor out = at::empty_like(t);
+  return out.fill_(number);
+}
+Tensor operator-(const Scalar& a, const Tensor& b) {
+  if (C10_LIKELY(!at::handlers_active())) return at::rsub(b, a);
+  Tensor out = filled_like(b, a);
+  return at::_ops::sub__Tensor::call(out, b, 1);
+}
+Tensor times(const Tensor& t, const Scalar& s) {
+  return s.equal(int64_t(1)) && !at::handlers_active() ? t : t * s;
+}
+Tensor number_like(const Scalar& number, const Tensor& like) {
+  if (C10_LIKELY(!at::handlers_active())) return at::detail::wrapped_number(number);
+  return at::scalar_tensor(number, like.options());
+}
+Tensor zeroed(Tensor fresh, const Tensor& mask) {
+  return at::_ops::masked_fill__Scalar::call(fresh, mask, 0);
+}
+Scalar one_minus(const Scalar& s) {
+  if (!s.isComplex()) return 1 - s.toDouble();
+  const c10::complex<double> z = s.toComplexDouble();
+  return c10::complex<double>(1 - z.real_, -z.imag_);
+}
+Tensor addcdiv_grad(const Tensor& grad, const Scalar& value, const Tensor& divisor) {
+  if (C10_LIKELY(!at::handlers_active())) return scaled(grad, value) / cj(divisor);
+  Tensor ratio = filled_like(divisor, value);
+  return grad * cj(at::_ops::div__Tensor::call(ratio, divisor));
+}
+
 Tensor zero_where(const Tensor& grad, const Tensor& mask) {
   // torch.where takes bytes as conditions, masked_fill only truth values.
   return at::masked_fill(grad, mask.scalar_type() == at::kBool ? mask : at::ne(mask, 0), 0);
 }
-Tensor keep_where(const Tensor& grad, const Tensor& mask) { return at::where(mask, grad, 0); }
+Tensor keep_where(const Tensor& grad, const Tensor& mask) {
+  return at::where(mask, grad, number_like(0, grad));
+}
 
 // With u = pi x: (cos(u) u - sin(u)) / (u x), and 0 at 0.
 Tensor sinc_grad(const Tensor& grad, const Tensor& self) {
   const Tensor u = self * kPi;
-  const Tensor slope = (at::cos(u) * u - at::sin(u)) / (u * self);
-  return zero_where(grad * cj(slope), at::eq(self, 0));
+  const Tensor slope = (u * at::cos(u) - at::sin(u)) / (self * self * kPi);
+  const Tensor values = grad * cj(slope), zero = number_like(0, values);
+  return at::where(at::eq(self, 0), zero, values);
 }
 
 // Along the tangent of the circle: i z / |z|^2.
@@ -108,22 +150,26 @@ Tensor div_scalar_grad(const Tensor& grad, const Scalar& other,
   return mode ? at::zeros_like(grad) : grad / cj(other);
 }
 
-Tensor larger_share(const Tensor& grad, const Tensor& mine, const Tensor& other) {
-  return at::where(at::eq(mine, other), grad * 0.5, zero_where(grad, at::lt(mine, other)));
+Tensor larger_share(const Tensor& grad, const Tensor& self, const Tensor& other, bool less) {
+  const Tensor half = grad / 2;
+  const Tensor shared = at::where(at::eq(self, other), half, grad);
+  return zeroed(shared, less ? at::lt(self, other) : at::gt(self, other));
 }
 
 // fmax and fmin ignore NaN; at equality the first operand has the gradient.
 Tensor first_of_fmax(const Tensor& grad, const Tensor& self, const Tensor& other, bool first,
                      bool max) {
-  const Tensor chosen = max ? at::ge(self, other) : at::le(self, other);
-  const Tensor mask = at::logical_or(chosen, at::isnan(other));
-  return first ? keep_where(grad, mask) : zero_where(grad, mask);
+  Tensor chosen = max ? at::ge(self, other) : at::le(self, other);
+  at::_ops::logical_or_::call(chosen, at::isnan(other));
+  if (first) at::_ops::logical_not_::call(chosen);
+  return at::masked_fill(grad, chosen, 0);
 }
 
 // ---- powers
 Tensor pow_grad(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equal(0.0)) return at::zeros_like(grad);
-  if (exponent.equal(2.0) && !exponent.isComplex()) return grad * cj(self * 2);
+  if (exponent.equal(2.0) && !exponent.isComplex() && !at::handlers_active())
+    return grad * cj(self * 2);
   Scalar less;
   if (exponent.isComplex()) {
     const c10::complex<double> z = exponent.toComplexDouble();
@@ -137,79 +183,106 @@ Tensor pow_grad(const Tensor& grad, const Tensor& self, const Scalar& exponent) 
 }
 
 Tensor pow_self_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
-  return zero_where(grad * cj(exponent * at::pow(self, exponent - 1)), at::eq(exponent, 0));
+  const Tensor slope = grad * cj(exponent * at::pow(self, exponent - 1));
+  const Tensor zero = number_like(0, slope);
+  return at::where(at::eq(exponent, 0), zero, slope);
 }
 
 // 0^y is constant for y >= 0, although log 0 is not finite.
 Tensor pow_exponent_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent,
                          const Tensor& result) {
-  Tensor constant = at::eq(self, 0);
-  const Tensor real_part = exponent.is_complex() ? at::real(exponent) : exponent;
-  constant = at::logical_and(constant, at::ge(real_part, 0));
-  return zero_where(grad * cj(result * at::log(self)), constant);
+  const Tensor grows = at::ge(exponent.is_complex() ? at::real(exponent) : exponent, 0);
+  const Tensor constant = at::logical_and(at::eq(self, 0), grows);
+  const Tensor slope = cj(result * at::log(self));
+  return grad * at::where(constant, number_like(0, slope), slope);
 }
 
 Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exponent,
                        const Tensor& result) {
-  const at::TensorOptions options = at::TensorOptions(result.scalar_type()).device(result.device());
-  const Tensor base = at::scalar_tensor(self, options);
-  const Tensor slope = grad * cj(result * at::log(base));
-  if (!self.equal(0.0)) return slope;
-  return zero_where(slope, at::ge(exponent.is_complex() ? at::real(exponent) : exponent, 0));
+  Scalar log = std::log(self.isComplex() ? 1.0 : self.toDouble());
+  if (result.is_complex()) {
+    const c10::complex<double> z = self.toComplexDouble();
+    const std::complex<double> w = std::log(std::complex<double>(z.real_, z.imag_));
+    log = c10::complex<double>(w.real(), w.imag());
+  }
+  if (!self.equal(0.0)) return grad * cj(result * log);
+  const Tensor grows = at::ge(exponent.is_complex() ? at::real(exponent) : exponent, 0);
+  const Tensor slope = cj(result * log);
+  return grad * at::where(grows, number_like(0, slope), slope);
 }
 
 // ---- others
-Tensor atan2_grad(const Tensor& grad, const Tensor& numerator, const Tensor& self,
-                  const Tensor& other) {
+std::tuple<Tensor, Tensor> atan2_grads(const Tensor& grad, const Tensor& self, const Tensor& other,
+                                       std::array<bool, 2> mask) {
   const Tensor square = self * self + other * other;
-  return zero_where(grad * (numerator / square), at::eq(square, 0));
+  const Tensor inverse = at::reciprocal(square);
+  const Tensor finite = at::masked_fill(inverse, at::eq(square, 0), 0);
+  Tensor of_self, of_other;
+  if (mask[0]) of_self = grad * (other * finite);
+  if (mask[1]) of_other = grad * (-self * finite);
+  return {of_self, of_other};
 }
 
-Tensor xlogy_self_grad(const Tensor& grad, const Tensor& self, const Tensor& log,
-                       const Tensor& other, double limit) {
-  return zero_where(grad * log, at::logical_and(at::eq(self, 0), at::le(other, limit)));
+Tensor xlogy_self_grad(const Tensor& product, const Tensor& self, const Tensor& other,
+                       double limit) {
+  const Tensor low = at::le(other, limit);
+  return at::masked_fill(product, at::bitwise_and(at::eq(self, 0), low), 0);
+}
+Tensor xlogy_number_grad(const Tensor& product, const Tensor& self, const Scalar& other,
+                         double limit) {
+  return other.toDouble() > limit ? product : at::masked_fill(product, at::eq(self, 0), 0);
 }
 
 Tensor igamma_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other) {
   return grad * at::exp((self - 1) * at::log(other) - other - at::lgamma(self));
 }
 
+namespace {
+// The gradient where self lies between the bounds, of either kind, that are given.
+template <class Bound> Tensor inside(const Tensor& grad, const Tensor& self,
+                                     const std::optional<Bound>& min,
+                                     const std::optional<Bound>& max, bool in_place) {
+  if (!min && !max) return grad;
+  const Tensor zero = number_like(0, grad);
+  Tensor mask = min ? at::ge(self, *min) : at::le(self, *max);
+  if (min && max) {
+    const Tensor below = at::le(self, *max);
+    mask = in_place ? at::_ops::logical_and_::call(mask, below) : at::logical_and(mask, below);
+  }
+  return at::where(mask, grad, zero);
+}
+} // namespace
+
 Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min,
                   const std::optional<Scalar>& max) {
-  if (min && max) return keep_where(grad, at::logical_and(at::ge(self, *min), at::le(self, *max)));
-  if (min) return keep_where(grad, at::ge(self, *min));
-  return max ? keep_where(grad, at::le(self, *max)) : grad;
+  return inside(grad, self, min, max, true);
 }
-
 Tensor clamp_tensor_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
                          const OptionalTensor& max) {
-  if (min && max) return keep_where(grad, at::logical_and(at::ge(self, *min), at::le(self, *max)));
-  if (min) return keep_where(grad, at::ge(self, *min));
-  return max ? keep_where(grad, at::le(self, *max)) : grad;
+  return inside(grad, self, min, max, false);
 }
 // The upper bound wins where the two cross.
-Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
-                            const OptionalTensor& max) {
-  Tensor mask = at::lt(self, *min);
-  if (max) mask = at::logical_and(mask, at::lt(*min, *max));
-  return keep_where(grad, mask);
-}
-Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
-                            const OptionalTensor& max) {
-  Tensor mask = at::gt(self, *max);
-  if (min) mask = at::logical_or(mask, at::lt(*max, *min));
-  return keep_where(grad, mask);
+std::tuple<Tensor, Tensor> clamp_bound_grads(const Tensor& grad, const Tensor& self,
+                                             const OptionalTensor& min, const OptionalTensor& max,
+                                             std::array<bool, 2> mask) {
+  const Tensor zero = number_like(0, grad);
+  Tensor of_min, of_max;
+  if (mask[0]) {
+    Tensor taken = at::lt(self, *min);
+    if (max) taken = at::logical_and(at::lt(*min, *max), taken);
+    of_min = at::where(taken, grad, zero);
+  }
+  if (mask[1]) {
+    Tensor taken = at::gt(self, *max);
+    if (min) taken = at::logical_or(taken, at::lt(*max, *min));
+    of_max = at::where(taken, grad, zero);
+  }
+  return {of_min, of_max};
 }
 
 Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  return zero_where(grad * (result / self), at::eq(self, 0));
-}
-
-Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
-  const Tensor slope = grad / (self * (1 - self));
-  if (!eps)
-    return at::where(at::logical_and(at::ge(self, 0), at::le(self, 1)), slope, __builtin_nan(""));
-  return keep_where(slope, at::logical_and(at::ge(self, *eps), at::le(self, 1 - *eps)));
+  const Tensor ratio = result / self;
+  return grad * zeroed(ratio, at::eq(self, 0));
 }
 
 } // namespace torch::autograd::generated

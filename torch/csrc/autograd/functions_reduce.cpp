@@ -1,6 +1,7 @@
 // Gradients of reductions and scans. See functions.h.
 #include <algorithm>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/functorch/Level.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/all.h>
@@ -12,14 +13,16 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/gt.h>
-#include <ATen/ops/isinf.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/logcumsumexp.h>
 #include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_or.h>
 #include <ATen/ops/lt.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/ne.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/prod.h>
@@ -58,7 +61,7 @@ Tensor sum_over(const Tensor& t, const OptionalIntArrayRef& dims, bool keepdim) 
   return t.dim() == 0 ? t : at::sum(t, OptionalIntArrayRef(IntArrayRef(list)), keepdim);
 }
 bool nonzero_everywhere(const Tensor& t) {
-  if (at::functorch::varies_by_sample(t)) return false;
+  if (at::functorch::varies_by_sample(t) || t.is_meta() || at::seen_by_handlers(t)) return false;
   return at::_ops::all::call(at::ne(t, 0)).item().toBool();
 }
 } // namespace
@@ -86,7 +89,9 @@ Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRe
 namespace {
 Tensor product_of_others(const Tensor& x, int64_t dim) {
   const int64_t n = x.size(dim);
-  const Tensor one = at::ones_like(x.narrow(dim, 0, 1));
+  c10::DimVector shape(x.sizes());
+  shape[dim < 0 ? dim + x.dim() : dim] = 1;
+  const Tensor one = at::ones(shape, x.options());
   const Tensor before = at::cumprod(at::cat({one, x.narrow(dim, 0, n - 1)}, dim), dim);
   const Tensor reversed = at::flip(x.narrow(dim, 1, n - 1), {dim});
   const Tensor behind = at::flip(at::cumprod(at::cat({one, reversed}, dim), dim), {dim});
@@ -100,7 +105,7 @@ Tensor prod_grad(const Tensor& grad, const Tensor& input, const Tensor& result) 
   if (input.numel() == 0) return at::zeros_like(input);
   const Tensor self = input.to(result.scalar_type());
   if (nonzero_everywhere(self)) return grad * cj(result / self);
-  return grad * cj(product_of_others(self.reshape({-1}), 0)).reshape(self.sizes());
+  return (grad * cj(product_of_others(self.reshape({-1}), 0))).reshape(self.sizes());
 }
 Tensor prod_dim_grad(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim,
                      bool keepdim) {
@@ -108,17 +113,37 @@ Tensor prod_dim_grad(const Tensor& grad, const Tensor& input, const Tensor& resu
   if (input.numel() == 0) return at::zeros_like(input);
   const Tensor self = input.to(result.scalar_type());
   const Tensor g = keepdim ? grad : grad.unsqueeze(dim);
-  if (nonzero_everywhere(self)) return g * cj((keepdim ? result : result.unsqueeze(dim)) / self);
+  const Tensor whole = keepdim ? result : result.unsqueeze(dim);
+  if (nonzero_everywhere(self)) return g * cj(whole / self);
   return g * cj(product_of_others(self, dim));
 }
 
 // ---- extrema
+namespace {
+// A reduced tensor with its dimensions of size 1 back, as one view.
+Tensor restored(const Tensor& t, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+  if (keepdim || sizes.empty()) return t;
+  c10::DimVector shape(sizes);
+  for (const int64_t d : reduced_dims(sizes.size(), dims)) shape[d] = 1;
+  return t.reshape(shape);
+}
+Tensor shared_among(const Tensor& grad, const Tensor& mask, const OptionalIntArrayRef& dims) {
+  const Tensor count = sum_over(mask, dims, true);
+  return mask * (grad / count);
+}
+} // namespace
+
 Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                      const OptionalIntArrayRef& dims, bool keepdim) {
-  const Tensor mask =
-      at::eq(self, unreduce(result, self.sizes(), dims, keepdim)).to(grad.scalar_type());
-  const Tensor count = sum_over(mask, dims, true);
-  return mask * (unreduce(grad, self.sizes(), dims, keepdim) / count);
+  const Tensor mask = at::eq(self, restored(result, self.sizes(), dims, keepdim));
+  return shared_among(restored(grad, self.sizes(), dims, keepdim), mask, dims);
+}
+Tensor whole_extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  const Tensor of_self = at::isnan(self), of_result = at::isnan(result);
+  const Tensor unordered = at::logical_and(of_self, of_result);
+  Tensor mask = at::eq(self, result);
+  at::_ops::logical_or_::call(mask, unordered);
+  return mask * (grad / at::sum(mask));
 }
 
 Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min,
@@ -126,18 +151,21 @@ Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, 
   const int64_t one = dim.value_or(0);
   const OptionalIntArrayRef dims =
       dim ? OptionalIntArrayRef(IntArrayRef(&one, 1)) : OptionalIntArrayRef();
+  auto share = [&](const Tensor& grad, const Tensor& extremum) {
+    const Tensor g = restored(grad, self.sizes(), dims, keepdim);
+    const Tensor r = restored(extremum, self.sizes(), dims, keepdim);
+    return shared_among(g, at::eq(r, self), dims);
+  };
   Tensor out;
-  if (gmin.defined()) out = extremum_grad(gmin, self, min, dims, keepdim);
-  if (gmax.defined()) {
-    const Tensor part = extremum_grad(gmax, self, max, dims, keepdim);
-    out = out.defined() ? out + part : part;
-  }
-  return out;
+  if (gmin.defined()) out = share(gmin, min);
+  if (!gmax.defined()) return out;
+  const Tensor part = share(gmax, max);
+  return out.defined() ? out + part : part;
 }
 
 Tensor cumextremum_grad(const Tensor& grad, const Tensor& indices, IntArrayRef sizes, int64_t dim) {
   if (sizes.empty()) return grad;
-  return at::scatter_add(at::zeros(sizes, grad.options()), dim, indices, grad);
+  return at::scatter_add(zeros_of(sizes, grad), dim, indices, grad);
 }
 
 // ---- variance
@@ -145,16 +173,18 @@ Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRe
                 const std::optional<Scalar>& correction, bool keepdim) {
   const double divisor =
       std::max(0.0, count_of(self.sizes(), dims) - (correction ? correction->toDouble() : 1.0));
+  const Tensor g = unreduce(grad, self.sizes(), dims, keepdim);
+  const Scalar factor = 2.0 / divisor;
+  if (self.dim() == 0) return (g * factor) * (self - self);
+  if (!dims || dims->empty()) return (g * factor) * (self - at::mean(self));
   const c10::DimVector list = reduced_dims(self.dim(), dims);
-  const Tensor mean =
-      self.dim() == 0 ? self : at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true);
-  return unreduce(grad, self.sizes(), dims, keepdim) * (self - mean) * (2.0 / divisor);
+  return (g * factor) * (self - at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true));
 }
 Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                 const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
                 bool keepdim) {
-  const Tensor of_var = zero_where(grad / (result * 2), at::eq(result, 0));
-  return var_grad(of_var, self, dims, correction, keepdim);
+  const Tensor ratio = grad / (result * 2);
+  return var_grad(zeroed(ratio, at::eq(result, 0)), self, dims, correction, keepdim);
 }
 Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self,
                      const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
@@ -176,15 +206,12 @@ Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self
 }
 
 // ---- sums of exponentials
-// An infinite result has infinite inputs: their weights are taken as zero, not as inf - inf.
 Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                       IntArrayRef dims, bool keepdim) {
   const OptionalIntArrayRef over(dims);
-  const Tensor total = unreduce(result, self.sizes(), over, keepdim);
-  const Tensor weights = at::exp(self - total);
   const Tensor g = unreduce(grad, self.sizes(), over, keepdim);
-  if (self.is_complex()) return g * cj(weights);
-  return g * zero_where(weights, at::logical_and(at::isinf(total), at::lt(total, 0)));
+  const Tensor total = unreduce(result, self.sizes(), over, keepdim);
+  return g * cj(at::exp(self - total));
 }
 
 Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
@@ -224,10 +251,13 @@ Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, c
                  const OptionalIntArrayRef& dims, bool keepdim) {
   const double p = ord.toDouble();
   if (p == 0) return {}; // a count does not depend on the values
-  const Tensor norm = unreduce(result, self.sizes(), dims, keepdim);
   const Tensor g = unreduce(grad, self.sizes(), dims, keepdim);
+  const Tensor norm = unreduce(result, self.sizes(), dims, keepdim);
   if (p == 1) return at::sgn(self) * g;
-  if (p == 2) return zero_where(self * (g / norm), at::eq(norm, 0));
+  if (p == 2) {
+    const Tensor ratio = g / norm;
+    return self * zeroed(ratio, at::eq(norm, 0));
+  }
   const Tensor length = at::abs(self);
   if (p == __builtin_inf() || p == -__builtin_inf()) {
     const Tensor mask = at::eq(length, norm).to(norm.scalar_type());
@@ -241,7 +271,10 @@ Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, c
     const Tensor slope = zero_where(at::sgn(self) * at::pow(length, p - 1) * g, at::eq(self, 0));
     return slope * zero_where(at::pow(norm, 1 - p), at::eq(norm, 0));
   }
-  return self * at::pow(length, p - 2) * zero_where(g / at::pow(norm, p - 1), at::eq(norm, 0));
+  Tensor power = length;
+  const Tensor values = self * at::_ops::pow__Scalar::call(power, p - 2);
+  const Tensor ratio = g / at::pow(norm, p - 1);
+  return values * zeroed(ratio, at::eq(norm, 0));
 }
 
 // ---- scans

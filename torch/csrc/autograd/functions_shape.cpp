@@ -3,6 +3,7 @@
 
 #include <ATen/functorch/Level.h>
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -17,6 +18,7 @@
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/masked_select.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/new_zeros.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/put.h>
 #include <ATen/ops/roll.h>
@@ -25,6 +27,7 @@
 #include <ATen/ops/scatter_reduce.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/t.h>
 #include <ATen/ops/take.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -80,6 +83,19 @@ Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef b
       at::index_add(at::zeros({length}, integers), 0, base_at, at::ones_like(base_at));
   const Tensor picked = at::index_select(buffer, 0, base_at) / at::index_select(shares, 0, base_at);
   return picked.reshape(base_sizes);
+}
+
+Tensor unsqueezed(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims) {
+  const auto rank = static_cast<int64_t>(sizes.size());
+  std::vector<bool> chosen(sizes.size(), !dims);
+  for (size_t i = 0; dims && i < dims->size() && rank > 0; ++i) {
+    const int64_t d = (*dims)[i];
+    chosen[static_cast<size_t>(d < 0 ? d + rank : d)] = true;
+  }
+  Tensor out = grad;
+  for (int64_t d = 0; d < rank; ++d)
+    if (chosen[static_cast<size_t>(d)] && sizes[d] == 1) out = out.unsqueeze(d);
+  return out;
 }
 
 // ---- joining and splitting
@@ -173,7 +189,10 @@ Tensor pad_grad(const Tensor& grad, IntArrayRef pad) {
 }
 
 // ---- indexing
-Tensor zeros_of(IntArrayRef sizes, const Tensor& like) { return at::zeros(sizes, like.options()); }
+Tensor zeros_of(IntArrayRef sizes, const Tensor& like) {
+  return at::_ops::new_zeros::call(like, c10::as_symint_array(sizes), std::nullopt, std::nullopt,
+                                   std::nullopt, std::nullopt);
+}
 
 Tensor index_grad(const Tensor& grad, IntArrayRef sizes, const OptionalTensors& indices) {
   return at::index_put(zeros_of(sizes, grad), indices, grad, true);
@@ -276,6 +295,25 @@ Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, co
 
 // ---- matrix products
 Tensor matrix_H(const Tensor& t) { return cj(t).transpose(-2, -1); }
+Tensor turned(const Tensor& t) { return at::t(cj(t)); }
+static bool by_columns(IntArrayRef strides, int64_t rows) {
+  return strides[0] == 1 && strides[1] == rows;
+}
+Tensor mm_left_grad(const Tensor& grad, const Tensor& right, IntArrayRef strides) {
+  if (!by_columns(strides, grad.size(0))) return at::mm(grad, turned(right));
+  return at::t(at::mm(cj(right), at::t(grad)));
+}
+Tensor mm_right_grad(const Tensor& grad, const Tensor& left, IntArrayRef strides) {
+  if (!by_columns(strides, left.size(1))) return at::mm(turned(left), grad);
+  return at::t(at::mm(at::t(grad), cj(left)));
+}
+Tensor repeated(const Tensor& matrix, IntArrayRef batch_sizes) {
+  return matrix.unsqueeze(0).expand({batch_sizes[0], matrix.size(0), matrix.size(1)});
+}
+Tensor repeated_last(const Tensor& batch, const Tensor& grad) {
+  const Tensor other = matrix_H(batch);
+  return at::bmm(other, repeated(grad, batch.sizes()));
+}
 
 // How many rows all dimensions but the last make, also where the rows have no elements.
 static int64_t row_count(IntArrayRef sizes) {

@@ -47,8 +47,8 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
     }
   }
   // An output is kept without its history, which is the node that saves it: the graph must not own
-  // itself.
-  data_ = is_output ? visible_detach(t) : t;
+  // itself. Outputs that have no gradient have none.
+  data_ = is_output && requires_grad_ ? visible_detach(t) : t;
 }
 SavedVariable::~SavedVariable() {
   if (packed_) release_node(std::move(packed_->edge.function));

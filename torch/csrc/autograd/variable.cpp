@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <mutex>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/ops/_indices.h>
 #include <ATen/ops/_values.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/detach.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/new_empty_strided.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/util/NestedRelease.h>
 #include <torch/csrc/autograd/set_grad.h>
@@ -362,6 +365,17 @@ bool has_dense_parts(const Tensor& sparse) {
   return at::_ops::_indices::call(sparse).is_contiguous() &&
          at::_ops::_values::call(sparse).is_contiguous();
 }
+// The first gradient of a leaf where handlers look on. They have met every tensor: it is kept if
+// nobody else holds it and it lies in memory as the leaf does, under a new identity, and copied
+// otherwise.
+Tensor first_grad_shown(const Tensor& leaf, const Tensor& grad, bool same_order) {
+  if (grad.use_count() == 1 && same_order) return at::detach(grad);
+  if (!leaf.is_non_overlapping_and_dense()) return grad.clone(at::MemoryFormat::Contiguous);
+  Tensor copy = at::_ops::new_empty_strided::call(
+      grad, c10::as_symint_array(leaf.sizes()), c10::as_symint_array(leaf.strides()), std::nullopt,
+      std::nullopt, std::nullopt, std::nullopt);
+  return copy.copy_(grad);
+}
 } // namespace
 
 void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
@@ -386,16 +400,20 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
     // Numbers that lie close together may be kept; expanded ones would be added to several times.
     const bool wraps = grad.key_set().has(c10::DispatchKey::Python);
     const bool own = grad.use_count() == 1 && !wraps && has_dense_parts(grad);
-    meta.grad = own ? detach(grad) : at::clone(grad);
+    meta.grad = own ? autograd::detach(grad) : at::clone(grad);
     return;
   }
   // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied
   // otherwise.
   const bool same_order = grad.strides() == leaf.strides() ||
                           (!leaf.is_non_overlapping_and_dense() && grad.is_contiguous());
+  if (C10_UNLIKELY(at::handlers_active())) {
+    meta.grad = first_grad_shown(leaf, grad, same_order);
+    return;
+  }
   if (grad.use_count() == 1 && same_order && grad.is_non_overlapping_and_dense() &&
       !grad.is_view() && grad.storage().use_count() == 1) {
-    meta.grad = grad.requires_grad() ? detach(grad) : std::move(grad);
+    meta.grad = grad.requires_grad() ? autograd::detach(grad) : std::move(grad);
     return;
   }
   if (grad.key_set().has(c10::DispatchKey::Python)) {

@@ -9,6 +9,7 @@
 #include <ATen/core/BoxedCall.h>
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/SparseFallback.h>
 #include <ATen/core/UnregisteredAutograd.h>
 
@@ -367,6 +368,15 @@ namespace {
 // dropped after the dispatcher's lock.
 using Dropped = std::vector<c10::intrusive_ptr<BoxedKernel>>;
 
+// The keys of built-in kernels that calls look for only once show_definitions() has run.
+std::atomic<bool> definitions_shown{false};
+uint64_t shown_keys(const OperatorEntry& op) {
+  if (!definitions_shown || op.kernels == nullptr) return 0;
+  for (const KernelInit* k = op.kernels; k->key != DispatchKey::Undefined; ++k)
+    if (k->key == DispatchKey::PythonTLSSnapshot) return DispatchKeySet(k->key).raw();
+  return 0;
+}
+
 // Forgets what was resolved before a registration changed. Needs the lock.
 void reset_resolution(const OperatorEntry& op, Dropped& dropped) {
   for (auto& slot : op.table) slot.store(nullptr);
@@ -387,10 +397,17 @@ void reset_resolution(const OperatorEntry& op, Dropped& dropped) {
   }
   for (int key = 1; key < c10::kNumRuntimeKeys; ++key)
     if (Dispatcher::singleton().fallback(static_cast<DispatchKey>(key))) mask |= uint64_t(1) << key;
-  op.mask.store(mask);
+  op.mask.store(mask | shown_keys(op));
   op.always_keys.store(always);
 }
 } // namespace
+
+void show_definitions() {
+  if (definitions_shown.load(std::memory_order_acquire)) return;
+  std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
+  definitions_shown = true;
+  for (const OperatorEntry* op : detail::builtin_operators()) op->mask.fetch_or(shown_keys(*op));
+}
 
 const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<std::string> tags) {
   FunctionSchema parsed = FunctionSchema::parse(schema);

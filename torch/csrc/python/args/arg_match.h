@@ -31,6 +31,8 @@ class Matcher {
 
   // The first signature that fits, with `values` filled in; nullptr when none does.
   const Signature* find();
+  // The same for numbers that stand for tensors.
+  const Signature* find_with_numbers();
   // Fits one signature. `numbers` lets Python numbers pass for tensors.
   Mismatch fit(const Signature& signature, bool numbers);
   // Sets the Python error for a call that fits nothing.
@@ -47,6 +49,7 @@ class Matcher {
   bool run_stand_ins(PyObject** result) noexcept;
 
  private:
+  bool seen_by_handlers(const Signature& s) const;
   bool accepts(const Param& param, PyObject* o);
   bool accepts_tensor(PyObject* o);
   bool accepts_tensors(PyObject* o, bool none_too);

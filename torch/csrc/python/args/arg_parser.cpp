@@ -5,6 +5,8 @@
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/storage.h>
 
+#include <ATen/core/HandlerKeys.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -263,14 +265,31 @@ Mismatch Matcher::fit(const Signature& s, bool numbers) {
 const Signature* Matcher::find() {
   for (int i = 0; i < function_.count; ++i) {
     const Signature& s = function_.signatures[i];
-    if (C10_LIKELY(fit(s, false).kind == Mismatch::None)) return &s;
+    if (C10_LIKELY(fit(s, false).kind == Mismatch::None))
+      return C10_LIKELY(i == 0) || !seen_by_handlers(s) ? &s : find_with_numbers();
   }
-  if (!takes_numbers_as_tensors(function_.name)) return nullptr;
+  return takes_numbers_as_tensors(function_.name) ? find_with_numbers() : nullptr;
+}
+
+const Signature* Matcher::find_with_numbers() {
   for (int i = 0; i < function_.count; ++i) {
     const Signature& s = function_.signatures[i];
     if (fit(s, true).kind == Mismatch::None) return &s;
   }
   return nullptr;
+}
+
+// Overloads on numbers keep a number a number on its way to the kernel. Handlers know the overload
+// on tensors, which takes numbers too.
+bool Matcher::seen_by_handlers(const Signature& s) const {
+  if (!takes_numbers_as_tensors(function_.name)) return false;
+  if (at::handlers_active()) return true;
+  for (int i = 0; i < s.count; ++i) {
+    PyObject* o = values_.object(i);
+    if (o && s.params[i].type == P::Tensor && is_tensor(o) && at::seen_by_handlers(tensor_of(o)))
+      return true;
+  }
+  return false;
 }
 
 bool Matcher::run_override(PyObject** result) noexcept {

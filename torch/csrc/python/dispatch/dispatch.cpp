@@ -12,6 +12,8 @@
 #include <torch/csrc/python/tensor/wrap.h>
 #include <torch/csrc/python/types/enum_type.h>
 
+#include <ATen/core/HandlerKeys.h>
+
 #include <strings.h>
 
 namespace torch::python {
@@ -234,7 +236,7 @@ void exclude_functorch(PyObject*, PyGuard* g) {
 }
 // A FakeTensorMode is off too; fake tensors stay what they are.
 void exclude_python(PyObject*, PyGuard* g) {
-  g->exclude = c10::DispatchKeySet(c10::DispatchKey::Python);
+  g->exclude = at::kHandlerKeys;
   g->drop_included = c10::DispatchKeySet(c10::DispatchKey::Fake);
 }
 void force_given(PyObject* args, PyGuard* g) {

@@ -1,23 +1,19 @@
 // The kernel of the key Python. Operators reach it when an argument is of a class with
 // __torch_dispatch__, or while a mode is pushed (the thread then includes the key in every call).
-// Composite operators are taken apart first, so that handlers see what they are made of.
+// Composite operators are taken apart first, so that handlers see what they are made of; see also
+// Note [Definitions shown to handlers].
 #include <torch/csrc/python/dispatch/python_dispatch.h>
 
-#include <torch/csrc/python/args/arg_match.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/dispatch/operators.h>
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
 #include <torch/csrc/python/types/enum_type.h>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/NativeMode.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/t.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace torch::python {
@@ -71,12 +67,13 @@ Slot* innermost_slot() {
   return nullptr;
 }
 
-// The thread includes the key exactly while some mode is to be reached by it.
+// The thread includes the keys exactly while some mode is to be reached by them.
 void update_thread_keys() {
-  const uint64_t bit = c10::DispatchKeySet(c10::DispatchKey::Python).raw();
+  constexpr uint64_t bits = at::kHandlerKeys.raw();
   const bool wanted = !thread_modes().user.empty() || innermost_slot() != nullptr;
   uint64_t& included = c10::tls_dispatch_keys.included;
-  included = wanted ? included | bit : included & ~bit;
+  included = wanted ? included | bits : included & ~bits;
+  if (wanted) at::show_definitions();
 }
 
 // Fills or empties (null) a slot; returns the mode that was there, a new reference or null.
@@ -241,20 +238,7 @@ PyRef ask(PyObject* owner, PyObject* func, PyObject* types, const PythonCall& ca
   raise_type_error(message);
 }
 
-// add.Scalar and its like are this library's way to keep numbers numbers; handlers know the
-// overload on tensors, which takes a number in its place.
-const at::OperatorEntry& public_overload(const at::OperatorEntry& op) {
-  const std::string_view overload(op.overload);
-  const bool plain = overload == "Scalar", mode = overload == "Scalar_mode";
-  const char* colons = std::strstr(op.name, "::");
-  if ((!plain && !mode) || !colons || !takes_numbers_as_tensors(colons + 2)) return op;
-  const char* wanted = plain ? "Tensor" : "Tensor_mode";
-  const at::OperatorEntry* found = at::Dispatcher::singleton().find(op.name, wanted);
-  return found && found->schema().arguments.size() == op.schema().arguments.size() ? *found : op;
-}
-
-PyRef handle(const at::OperatorEntry& called, const at::Stack& stack) {
-  const at::OperatorEntry& op = public_overload(called);
+PyRef handle(const at::OperatorEntry& op, const at::Stack& stack) {
   const at::FunctionSchema& schema = op.schema();
   Handlers handlers;
   for (size_t i = stack.size() - schema.arguments.size(); i < stack.size(); ++i) {
@@ -276,22 +260,6 @@ PyRef handle(const at::OperatorEntry& called, const at::Stack& stack) {
     if (result.get() != Py_NotImplemented) return result;
   }
   fail_unhandled(op, mode.get(), handlers);
-}
-
-// linear is one kernel here and, to handlers, what it stands for: a transpose and a product.
-at::Tensor linear_in_parts(const at::Tensor& input, const at::Tensor& weight,
-                           const at::Tensor& bias) {
-  if (!bias.defined()) return at::matmul(input, at::t(weight));
-  if (input.dim() == 2) return at::addmm(bias, input, at::t(weight));
-  if (input.dim() == 0 || weight.dim() != 2 || !input.is_contiguous())
-    return at::add(at::matmul(input, at::t(weight)), bias);
-  c10::DimVector shape(input.sizes().begin(), input.sizes().end());
-  int64_t rows = 1;
-  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  const at::Tensor flat = input.view({rows, shape.back()});
-  const at::Tensor product = at::addmm(bias, flat, at::t(weight));
-  shape.back() = weight.size(0);
-  return product.view(shape);
 }
 
 bool has_subclass_argument(const at::OperatorEntry& op, const at::Stack& stack) {
@@ -354,15 +322,6 @@ struct PythonKeyKernel final : at::BoxedKernel {
   void call(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) override {
     if (is_composite(op)) {
       op.redispatch_boxed(keys.remove(c10::DispatchKey::Python), stack);
-      return;
-    }
-    if (std::strcmp(op.name, "aten::linear") == 0 && *op.overload == 0) {
-      const size_t first = stack.size() - 3;
-      const at::IValue& bias = stack[first + 2];
-      at::Tensor out = linear_in_parts(stack[first].toTensor(), stack[first + 1].toTensor(),
-                                       bias.isTensor() ? bias.toTensor() : at::Tensor());
-      stack.resize(first);
-      stack.push_back(at::IValue(std::move(out)));
       return;
     }
     call_handlers(op, keys, stack);

@@ -7,6 +7,7 @@
 #include <torch/csrc/python/dispatch/custom_geometry.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/ops/alias.h>
 #include <c10/util/SafeArithmetic.h>
 
@@ -29,7 +30,7 @@ PyTypeObject* tensor_class_of(PyObject* cls) {
 at::Tensor detached(const at::Tensor& data) {
   auto impl = data.unsafeGetTensorImpl()->shallow_copy();
   impl->share_version_of(*data.unsafeGetTensorImpl());
-  impl->set_key_set(impl->key_set().remove(c10::DispatchKey::Python));
+  impl->set_key_set(impl->key_set() - at::kHandlerKeys);
   return at::Tensor(std::move(impl));
 }
 

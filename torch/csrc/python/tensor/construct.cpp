@@ -270,15 +270,14 @@ Tensor from_sequence(PyObject* data, ScalarType dtype) {
   return out;
 }
 
-// A tensor made of Python data, as modes see it come into being.
+} // namespace
+
 Tensor lifted(Tensor made) {
   constexpr c10::DispatchKeySet kModes{c10::DispatchKey::Fake, c10::DispatchKey::Python};
   const c10::LocalDispatchKeySet& local = c10::tls_dispatch_keys;
   if (C10_LIKELY((local.included & ~local.excluded & kModes.raw()) == 0)) return made;
   return at::_ops::lift_fresh::call(made);
 }
-
-} // namespace
 
 at::Tensor converted(const Tensor& tensor, c10::Device device, ScalarType dtype, bool copy) {
   if (!copy && tensor.device() == device && tensor.scalar_type() == dtype) return tensor;

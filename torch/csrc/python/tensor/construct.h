@@ -17,6 +17,8 @@ struct ConstructOptions {
 };
 
 // A tensor with the values of a number, a nested sequence, a NumPy array or a tensor. Throws.
+// A tensor made of Python data, as modes see it come into being.
+at::Tensor lifted(at::Tensor made);
 at::Tensor tensor_from_data(PyObject* data, const ConstructOptions& options);
 // A one-dimensional tensor in the memory of a storage. The bytes of an UntypedStorage are read as
 // `dtype` (int64 when open); the elements of a TypedStorage have one, to which they are converted

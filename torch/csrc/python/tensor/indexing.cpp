@@ -12,8 +12,10 @@
 #include <torch/csrc/python/tensor/wrap.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/functorch/Level.h>
 #include <ATen/ops/alias.h>
+#include <ATen/ops/fill.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_put.h>
 #include <c10/util/SmallVector.h>
@@ -327,8 +329,13 @@ Tensor without_leading_ones(const Tensor& value, int64_t keep) {
 }
 
 void store(const Tensor& target, const Value& value) {
-  if (value.number) {
+  if (value.number && !value.tensor.defined()) {
     target.fill_(*value.number);
+    return;
+  }
+  if (value.number) {
+    Tensor place = target;
+    at::_ops::fill__Tensor::call(place, value.tensor);
     return;
   }
   const Tensor& source = value.tensor;
@@ -341,7 +348,7 @@ void store(const Tensor& target, const Value& value) {
 
 void store_indexed(const Tensor& view, IndexList& indices, const Value& value) {
   Tensor source = value.tensor;
-  if (value.number) {
+  if (value.number && !source.defined()) {
     source = at::detail::scalar_tensor(*value.number, view.scalar_type());
   }
   if (source.device() != view.device())
@@ -352,7 +359,10 @@ void store_indexed(const Tensor& view, IndexList& indices, const Value& value) {
 }
 
 void set(const Tensor& self, PyObject* key, PyObject* object) {
-  const Value value = read_value(self, object);
+  Value value = read_value(self, object);
+  // Handlers see the number as the tensor it is stored from.
+  if (C10_UNLIKELY(value.number && at::seen_by_handlers(self)))
+    value.tensor = lifted(at::detail::scalar_tensor(*value.number, self.scalar_type()));
   if (C10_LIKELY(PyLong_CheckExact(key))) {
     store(apply_select(self, 0, unpack_index(key), 0), value);
     return;

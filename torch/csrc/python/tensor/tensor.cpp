@@ -13,6 +13,8 @@
 #include <torch/csrc/python/tensor/tensor_apply.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
+#include <ATen/core/HandlerKeys.h>
+
 #include <structmember.h>
 
 #include <cstddef>
@@ -292,7 +294,8 @@ PyObject* new_tensor_object(PyTypeObject* type, at::Tensor tensor) {
     raise(PyExc_RuntimeError, "this tensor already has a Python object");
   }
   if (C10_UNLIKELY(type != TensorClass) && (type_traits(type) & kDispatches)) {
-    impl->set_key_set(impl->key_set().add(c10::DispatchKey::Python));
+    impl->set_key_set(impl->key_set() | at::kHandlerKeys);
+    at::show_definitions();
   }
   PyTensor* self = allocate(type);
   new (&self->tensor) at::Tensor(std::move(tensor));

@@ -142,7 +142,8 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
               " X2: ", x2.size(-1));
   const DimVector batch = broadcast_shapes(batch_of(x1), batch_of(x2));
   const auto whole = [&](const Tensor& x) {
-    return x.expand(with_tail(batch, x.size(-2), columns));
+    const DimVector shape = with_tail(batch, x.size(-2), columns);
+    return x.sizes() == IntArrayRef(shape) ? x : x.expand(shape);
   };
   return at::_cdist_forward(whole(x1), whole(x2), p, compute_mode);
 }

@@ -6,6 +6,7 @@
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/masked_scatter.h>
 #include <ATen/ops/masked_select.h>
+#include <ATen/ops/new_zeros.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/scatter_add.h>
 #include <ATen/ops/sum_to_size.h>
@@ -13,16 +14,22 @@
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::native {
+namespace {
+Tensor zeros_beside(const Tensor& grad, IntArrayRef sizes) {
+  return at::_ops::new_zeros::call(grad, c10::as_symint_array(sizes), std::nullopt, std::nullopt,
+                                   std::nullopt, std::nullopt);
+}
+} // namespace
 
 Tensor index_select_backward(const Tensor& grad, IntArrayRef self_sizes, int64_t dim,
                              const Tensor& index) {
-  return at::index_add(at::zeros(self_sizes, grad.options()), dim, index, grad);
+  return at::index_add(zeros_beside(grad, self_sizes), dim, index, grad);
 }
 
 Tensor gather_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
                        bool sparse_grad) {
   if (sparse_grad) return at::_gather_sparse_backward(self, dim, index, grad);
-  return at::scatter_add(at::zeros(self.sizes(), grad.options()), dim, index, grad);
+  return at::scatter_add(zeros_beside(grad, self.sizes()), dim, index, grad);
 }
 
 Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntArrayRef sizes) {
@@ -47,9 +54,10 @@ Tensor masked_select_backward(const Tensor& grad, const Tensor& input, const Ten
 
 Tensor value_selecting_reduction_backward(const Tensor& grad, int64_t dim, const Tensor& indices,
                                           IntArrayRef sizes, bool keepdim) {
-  const Tensor zeros = at::zeros(sizes, grad.options());
-  if (keepdim || sizes.empty()) return at::scatter(zeros, dim, indices, grad);
-  return at::scatter(zeros, dim, indices.unsqueeze(dim), grad.unsqueeze(dim));
+  const bool whole = keepdim || sizes.empty();
+  const Tensor values = whole ? grad : grad.unsqueeze(dim);
+  const Tensor places = whole ? indices : indices.unsqueeze(dim);
+  return at::scatter(zeros_beside(grad, sizes), dim, places, values);
 }
 
 } // namespace at::native

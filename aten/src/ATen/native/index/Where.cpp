@@ -1,11 +1,14 @@
 // where: a choice between two operands, by element size after promotion. Numbers are converted
 // once, so that where(mask, x, 0.0) runs without casts.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/ops/nonzero_numpy.h>
+#include <ATen/ops/result_type.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 
 namespace at {
@@ -116,12 +119,21 @@ void where_cpu(const Tensor& condition, const Tensor& self, const Tensor& other,
   });
 }
 
+namespace {
+// A number beside a tensor, as a tensor. Handlers see it made, in the dtype the two promote to.
+Tensor operand(const Scalar& number, const Tensor& beside) {
+  if (C10_LIKELY(!handlers_active())) return detail::wrapped_number(number);
+  const ScalarType dtype = at::_ops::result_type_Scalar::call(beside, number);
+  return at::scalar_tensor(number, beside.options().dtype(dtype));
+}
+} // namespace
+
 Tensor where_scalar_self(const Tensor& condition, const Scalar& self, const Tensor& other) {
-  return at::where(condition, detail::wrapped_number(self), other);
+  return at::where(condition, operand(self, other), other);
 }
 
 Tensor where_scalar_other(const Tensor& condition, const Tensor& self, const Scalar& other) {
-  return at::where(condition, self, detail::wrapped_number(other));
+  return at::where(condition, self, operand(other, self));
 }
 
 Tensor where_scalars(const Tensor& condition, const Scalar& self, const Scalar& other) {

@@ -22,6 +22,7 @@
 #include <ATen/ops/linalg_solve_ex.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/new_ones.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
@@ -228,7 +229,9 @@ Tensor powers_of(const Tensor& x, int64_t n) {
   shape.push_back(n - 1);
   const Tensor powers = at::cumprod(x.unsqueeze(-1).expand(shape), -1);
   shape.back() = 1;
-  return at::cat({at::ones(shape, powers.options()), powers}, -1);
+  const Tensor ones = at::_ops::new_ones::call(powers, c10::as_symint_array(shape), std::nullopt,
+                                               std::nullopt, std::nullopt, std::nullopt);
+  return at::cat({ones, powers}, -1);
 }
 } // namespace
 

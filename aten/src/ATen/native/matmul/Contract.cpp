@@ -4,6 +4,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/matmul/Native.h>
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/bmm.h>
@@ -21,7 +22,7 @@ namespace at::native {
 Tensor outer(const Tensor& self, const Tensor& vec2) {
   TORCH_CHECK(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");
   TORCH_CHECK(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
-  return at::mul(self.unsqueeze(1), vec2);
+  return at::mul(self.reshape({self.size(0), 1}), vec2);
 }
 
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
@@ -78,7 +79,9 @@ Tensor kron(const Tensor& self, const Tensor& other) {
     b_shape[2 * i] = 1, b_shape[2 * i + 1] = sb;
     shape[i] = sa * sb;
   }
-  return at::mul(self.reshape(a_shape), other.reshape(b_shape)).reshape(shape);
+  const Tensor a = at::_unsafe_view(self.contiguous(), a_shape);
+  const Tensor b = at::_unsafe_view(other.contiguous(), b_shape);
+  return at::_unsafe_view(at::mul(a, b), shape);
 }
 
 // ---- tensordot --------------------------------------------------------------------------------

@@ -12,13 +12,17 @@
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/conj.h>
 #include <ATen/ops/dot.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/mv.h>
 #include <ATen/ops/resolve_conj.h>
+#include <ATen/ops/squeeze.h>
+#include <ATen/ops/t.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
@@ -224,6 +228,21 @@ void linear_cpu(const Tensor& input, const Tensor& weight, const std::optional<T
   }
 }
 
+// What linear stands for: a transpose and a product. See Note [Definitions shown to handlers].
+Tensor linear_in_parts(const Tensor& input, const Tensor& weight,
+                       const std::optional<Tensor>& bias) {
+  if (!bias || !bias->defined()) return at::matmul(input, at::t(weight));
+  if (input.dim() == 2) return at::addmm(*bias, input, at::t(weight));
+  if (input.dim() == 0 || weight.dim() != 2 || !input.is_contiguous())
+    return at::add(at::matmul(input, at::t(weight)), *bias);
+  c10::DimVector shape(input.sizes());
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  const Tensor flat = input.view({rows, shape.back()});
+  shape.back() = weight.size(0);
+  return at::addmm(*bias, flat, at::t(weight)).view(shape);
+}
+
 // ---- matmul: vectors, matrices and broadcast batches --------------------------------------------
 namespace {
 Tensor fold_rows(const Tensor& a, const Tensor& b) {
@@ -270,12 +289,17 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   if (da == 2 && db == 2) return at::mm(self, other);
   if (da == 1 && db == 1) return at::dot(self, other);
   if (da == 2 && db == 1) return at::mv(self, other);
-  if (da == 1 && db == 2) return at::mm(self.unsqueeze(0), other).squeeze(0);
+  if (da == 1 && db == 2) {
+    Tensor row = at::mm(self.unsqueeze(0), other);
+    return at::_ops::squeeze__dim::call(row, 0);
+  }
   if (db == 1) return fold_rows_of_vector(self, other);
   if (da == 1) return fold_rows_of_vector(other.transpose(-2, -1), self);
   if (db == 2) return fold_rows(self, other);
   return batched(self, other);
 }
-Tensor linalg_matmul(const Tensor& self, const Tensor& other) { return matmul(self, other); }
+Tensor linalg_matmul(const Tensor& self, const Tensor& other) {
+  return native::matmul(self, other);
+}
 
 } // namespace at::native

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/batch_norm.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
@@ -358,6 +360,8 @@ Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                   const std::optional<Tensor>& running_var, bool training, double momentum,
                   double eps, bool /*cudnn_enabled*/) {
+  // Handlers expect the reserve of _batch_norm_impl_index, which is empty on the CPU.
+  if (C10_UNLIKELY(seen_by_handlers(input))) at::empty({0}, input.options().dtype(kByte));
   return std::get<0>(at::native_batch_norm(input, weight, bias, running_mean, running_var, training,
                                            momentum, eps));
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/_fused_rms_norm.h>
@@ -235,21 +236,24 @@ double reciprocal_root(double square, double eps, ScalarType compute) {
 }
 } // namespace
 
-// One fused operator where input and weight have one floating type, else the formula.
+// One fused operator where input and weight have one floating type, else, and for handlers, the
+// formula.
 Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
                 const std::optional<Tensor>& weight, std::optional<double> eps) {
   rows_of(input, normalized_shape, weight, std::nullopt, "");
   const ScalarType dtype = input.scalar_type();
   TORCH_CHECK_NOT_IMPLEMENTED(!c10::isIntegralType(dtype, true),
                               "\"rms_norm\" not implemented for '", dtype, "'");
-  if (!input.is_complex() && (!has(weight) || weight->scalar_type() == dtype))
+  if (!input.is_complex() && (!has(weight) || weight->scalar_type() == dtype) &&
+      C10_LIKELY(!seen_by_handlers(input)))
     return std::get<0>(at::_fused_rms_norm(input, normalized_shape, weight, eps));
   const bool reduced = dtype == kHalf || dtype == kBFloat16;
   const Tensor x = reduced ? input.to(kFloat) : input;
   DimVector dims;
   for (size_t i = 0; i < normalized_shape.size(); ++i) dims.push_back(-1 - static_cast<int64_t>(i));
-  const Tensor square = at::mean(at::square(x), dims, true);
-  Tensor result = at::mul(x, at::rsqrt(at::add(square, rms_eps(eps, dtype))));
+  Tensor square = at::mean(at::square(x), dims, true);
+  at::_ops::add__Scalar::call(square, rms_eps(eps, dtype), 1);
+  Tensor result = at::mul(x, at::rsqrt(square));
   if (has(weight)) result = at::mul(result, *weight);
   return result.to(dtype);
 }

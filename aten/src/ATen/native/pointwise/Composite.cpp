@@ -22,9 +22,11 @@
 #include <ATen/ops/isposinf.h>
 #include <ATen/ops/le.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/signbit.h>
 #include <ATen/ops/sub.h>
 
@@ -105,9 +107,22 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   // Integers are compared as numbers, so that their differences cannot wrap.
   const Tensor a = floating ? self : self.to(c10::get_default_dtype());
   const Tensor b = floating ? other : other.to(c10::get_default_dtype());
-  const Tensor allowed = at::add(at::mul(at::abs(b), Scalar(rtol)), Scalar(atol));
+  const Tensor allowed = at::add(at::abs(at::mul(b, Scalar(rtol))), Scalar(atol));
   const Tensor actual = at::abs(at::sub(a, b));
-  return at::bitwise_or(close, at::bitwise_and(at::isfinite(actual), at::le(actual, allowed)));
+  Tensor near = at::isfinite(actual);
+  at::_ops::bitwise_and__Tensor::call(near, at::le(actual, allowed));
+  return at::_ops::bitwise_or__Tensor::call(close, near);
+}
+
+// What isfinite stands for. See Note [Definitions shown to handlers].
+Tensor isfinite_in_parts(const Tensor& self) {
+  if (!self.is_floating_point() && !self.is_complex())
+    return at::ones_like(self, kBool, std::nullopt, std::nullopt, std::nullopt,
+                         MemoryFormat::Preserve);
+  if (self.is_complex())
+    return at::bitwise_and(at::isfinite(at::real(self)), at::isfinite(at::imag(self)));
+  const Tensor bounded = at::ne(at::abs(self), Scalar(__builtin_inf()));
+  return at::mul(at::eq(self, self), bounded);
 }
 
 // ---- complex and polar ------------------------------------------------------------------------

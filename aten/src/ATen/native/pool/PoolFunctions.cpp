@@ -1,5 +1,6 @@
 // Poolings made of others: over one dimension as over two with a height of one, and those without
 // indices.
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/native/pool/Native.h>
 #include <ATen/ops/_adaptive_avg_pool2d.h>
 #include <ATen/ops/_adaptive_avg_pool3d.h>
@@ -9,6 +10,7 @@
 #include <ATen/ops/max_pool1d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool3d_with_indices.h>
+#include <ATen/ops/mean.h>
 
 namespace at::native {
 namespace {
@@ -111,6 +113,9 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
               "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but "
               "received {",
               output_size[0], ", ", output_size[1], "}");
+  const bool whole = output_size[0] == 1 && output_size[1] == 1;
+  if (C10_UNLIKELY(whole && seen_by_handlers(self) && self.dim() >= 3))
+    return at::mean(self, OptionalIntArrayRef(IntArrayRef({-1, -2})), true);
   return at::_adaptive_avg_pool2d(self, output_size);
 }
 Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size) {

@@ -4,6 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/GeneratedSupport.h>
@@ -11,6 +12,7 @@
 #include <ATen/native/random/engine/RawFill.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/bernoulli.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/min.h>
@@ -135,7 +137,9 @@ Tensor drop(const Tensor& input, double p, bool train, bool features) {
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
   draw(noise, 1 - p);
   check_scaled(input);
-  return at::mul(input, at::mul(noise, Scalar(1.0 / (1 - p))));
+  if (C10_LIKELY(!seen_by_handlers(input)))
+    return at::mul(input, at::mul(noise, Scalar(1.0 / (1 - p))));
+  return at::mul(input, at::_ops::div__Scalar::call(noise, 1 - p));
 }
 // Keeps mean and variance of a self-normalising network: dropped units take the value -alpha'.
 Tensor alpha_drop(const Tensor& input, double p, bool train, bool features) {
@@ -146,9 +150,12 @@ Tensor alpha_drop(const Tensor& input, double p, bool train, bool features) {
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
   draw(noise, 1 - p);
-  const Tensor shift =
-      at::add(at::mul(at::add(noise, Scalar(-1.0)), Scalar(alpha * a)), Scalar(alpha * a * p));
-  return at::add(at::mul(input, at::mul(noise, Scalar(a))), shift);
+  Tensor shift = at::add(noise, Scalar(-1.0));
+  at::_ops::mul__Scalar::call(shift, alpha * a);
+  at::_ops::add__Scalar::call(shift, alpha * a * p, 1);
+  at::_ops::mul__Scalar::call(noise, a);
+  Tensor out = at::mul(input, noise);
+  return at::_ops::add__Tensor::call(out, shift, 1);
 }
 } // namespace
 

@@ -18,6 +18,7 @@
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/nansum.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/std.h>
 #include <ATen/ops/std_mean.h>
 #include <ATen/ops/sub.h>
@@ -45,7 +46,9 @@ Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
               "nanmean(): could not infer output dtype. Optional dtype must be either a floating "
               "point or complex dtype. Got: ",
               dtype.value_or(self.scalar_type()));
-  const Tensor count = at::sum(at::logical_not(at::isnan(self.detach())), dim, keepdim);
+  const Tensor values = self.detach();
+  Tensor valid = at::ne(values, values);
+  const Tensor count = at::sum(at::_ops::logical_not_::call(valid), dim, keepdim);
   return at::div(at::nansum(self, dim, keepdim, dtype), count);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
+#include <ATen/ops/diagonal_copy.h>
 #include <ATen/parallel/Parallel.h>
 
 #include <algorithm>
@@ -106,7 +107,7 @@ Tensor diag(const Tensor& self, int64_t diagonal) {
   TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "diag(): Supports 1D or 2D tensors. Got ",
               self.dim(), "D");
   if (self.dim() == 1) return at::diag_embed(self, diagonal);
-  return at::diagonal(self, diagonal).clone(MemoryFormat::Contiguous);
+  return at::diagonal_copy(self, diagonal);
 }
 
 Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {

@@ -232,7 +232,7 @@ Tensor native_channel_shuffle(const Tensor& self, int64_t groups) {
   return copied_as(native::transpose(native::reshape(self, split), 1, 2), self.sizes(), self);
 }
 Tensor channel_shuffle(const Tensor& self, int64_t groups) {
-  return at::native_channel_shuffle(self, groups);
+  return native::native_channel_shuffle(self, groups);
 }
 
 } // namespace at::native
