@@ -482,3 +482,22 @@ def test_copy_to_itself_counts_as_a_write():
     x = torch.ones(2)
     x.copy_(x)
     assert x._version == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.squeeze_(0),
+        lambda t: t.squeeze_(),
+        lambda t: t.squeeze_((0, 2)),
+        lambda t: t.unsqueeze_(1),
+        lambda t: t.transpose_(1, 3),
+    ],
+)
+def test_jvp_of_an_in_place_change_of_geometry_changes_the_tangent_alike(change):
+    x, direction = torch.rand(1, 2, 1, 3), torch.rand(1, 2, 1, 3)
+    out, tangent = torch.func.jvp(lambda t: change(t * 2), (x,), (direction,))
+    assert torch.equal(tangent, change(direction * 2))
+    assert tangent.shape == out.shape
+    _, tangent = torch.func.jvp(lambda t: change(t.clone()), (x,), (direction,))
+    assert direction.shape == x.shape

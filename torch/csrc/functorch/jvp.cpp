@@ -4,8 +4,11 @@
 // batched and differentiated like any tensor.
 #include <torch/csrc/functorch/jvp.h>
 
+#include <cstring>
+
 #include <ATen/core/Dispatcher.h>
 #include <ATen/functorch/Interpret.h>
+#include <ATen/ops/alias.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
@@ -181,7 +184,7 @@ void write_tangent(const JvpCall& call, const Tensor& self, const Tensor& tangen
   w->tangent = tangent;
 }
 
-void run_mutating(const JvpCall& call, Stack& results) {
+void check_captured(const JvpCall& call) {
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (!writes(call.schema, i)) continue;
     each_tensor(call.args[i], [&](const Tensor& t) {
@@ -194,6 +197,35 @@ void run_mutating(const JvpCall& call, Stack& results) {
                   "inputs.");
     });
   }
+}
+
+// squeeze_ and its like change the geometry of a tensor and not its elements: the tangent's changes
+// in the same way. What the caller gave as a tangent keeps its own.
+void run_inplace_view(const JvpCall& call, Stack& results) {
+  check_captured(call);
+  WrapperImpl* w = wrapper_at(call.args[0].toTensor(), *call.level);
+  Stack primal = call.values(), dual = primal;
+  call.op.call_boxed(primal);
+  if (w->tangent.defined()) {
+    const Tensor own = at::alias(w->tangent);
+    dual[0] = IValue(own);
+    call.op.call_boxed(dual);
+    w->tangent = own;
+  }
+  w->refresh();
+  w->bump_version();
+  results.push_back(call.args[0]);
+}
+
+// detach_ ends the tangent, and as_strided_ counts in memory, which tangents lay out on their own.
+bool is_inplace_view(const at::OperatorEntry& op) {
+  if (std::strstr(op.tags_text, "inplace_view") == nullptr) return false;
+  return std::strcmp(op.name, "aten::detach_") != 0 &&
+         std::strcmp(op.name, "aten::as_strided_") != 0;
+}
+
+void run_mutating(const JvpCall& call, Stack& results) {
+  check_captured(call);
   Tensors tangents;
   if (call.any_tangent() && has_gradient(call.op)) {
     InnerLevel inner;
@@ -246,7 +278,9 @@ void run(const at::OperatorEntry& op, Stack& stack, size_t from, const LevelPtr&
   const bool view = (op.flags & at::kOpView) != 0 && call.args[0].isTensor() &&
                     call.tangent(call.args[0].toTensor()).defined() && call.any_tangent() &&
                     op.name != std::string("aten::detach");
-  if (call.mutates()) {
+  if (is_inplace_view(op)) {
+    run_inplace_view(call, results);
+  } else if (call.mutates()) {
     run_mutating(call, results);
   } else if (view) {
     run_view(call, results);
