@@ -536,3 +536,8 @@ def test_boxed_function_takes_a_list():
     compiler = make_boxed_compiler(lambda graph, inputs: graph.forward)
     called = compiler(torch.fx.symbolic_trace(lambda x: (x + 1,)), [])
     assert called([torch.ones(1)])[0].item() == 2 and called._boxed_call
+
+
+def test_export_above_autograd_is_not_implemented():
+    with pytest.raises(NotImplementedError, match="pre_dispatch"):
+        aot_export_module(nn.Linear(2, 2), [torch.ones(1, 2)], trace_joint=False, pre_dispatch=True)

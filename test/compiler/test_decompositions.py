@@ -237,3 +237,10 @@ def test_saved_state_of_the_generator_repeats_a_draw():
     before = torch.get_rng_state()
     assert torch.equal(run_with_rng_state(state, torch.rand, 5), first)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_reference_factories_take_sizes_one_by_one_or_as_a_sequence():
+    from torch import _refs
+
+    assert _refs.ones(2, 3).tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert _refs.zeros([2], dtype=torch.int8).dtype is torch.int8

@@ -67,9 +67,9 @@ default_decompositions = get_decompositions(
 
 
 @make_boxed_compiler
-def nop(fx_g: fx.GraphModule, _: Sequence[object]) -> fx.GraphModule:
-    """Runs the graph as it is."""
-    return fx_g
+def nop(fx_g: fx.GraphModule, _: Sequence[object]) -> Callable:
+    """Runs the graph as it is, without the hooks of a module."""
+    return fx_g.forward
 
 
 @make_boxed_compiler

@@ -23,11 +23,11 @@ for _name in (
     "diagonal_copy dot expand_copy eye fill fill_ floor_divide frac heaviside index_add index_copy "
     "index_copy_ index_fill index_select isin isneginf isposinf lcm lerp linspace logaddexp "
     "logaddexp2 logspace logsumexp masked_fill nan_to_num native_group_norm native_layer_norm "
-    "new_full new_ones new_zeros ones ones_like permute_copy rad2deg renorm roll rot90 rsub sgn "
+    "new_full new_ones new_zeros ones_like permute_copy rad2deg renorm roll rot90 rsub sgn "
     "sinc split_with_sizes squeeze_copy stack std_mean t t_copy trace transpose transpose_copy "
     "tril tril_indices triu triu_indices unbind "
     "unbind_copy unfold_copy unsqueeze_copy var_mean vdot "
-    "view_copy xlogy zero zero_ zeros zeros_like"
+    "view_copy xlogy zero zero_ zeros_like"
 ).split():
     globals()[_name] = getattr(_decompositions, _name)
     __all__.append(_name)

@@ -24,6 +24,7 @@ __all__ = [
     "full",
     "movedim",
     "narrow",
+    "ones",
     "permute",
     "repeat",
     "reshape",
@@ -31,6 +32,7 @@ __all__ = [
     "to",
     "unsqueeze",
     "view",
+    "zeros",
 ]
 
 
@@ -105,6 +107,22 @@ def unsqueeze(a: Tensor, dim: int) -> Tensor:
 
     place = canonicalize_dim(a.dim() + 1, dim)
     return expand_dims(a, [place], a.dim() + 1)
+
+
+def ones(*size: int | Sequence[int], **options) -> Tensor:
+    """A tensor of ones."""
+    return torch.ops.aten.full(_sizes(size), 1, **_made_like(options))
+
+
+def zeros(*size: int | Sequence[int], **options) -> Tensor:
+    """A tensor of zeros."""
+    return torch.ops.aten.full(_sizes(size), 0, **_made_like(options))
+
+
+def _made_like(options: dict[str, object]) -> dict[str, object]:
+    """Options of a factory with the default dtype written out."""
+    given = {k: v for k, v in options.items() if k != "requires_grad"}
+    return {**given, "dtype": options.get("dtype") or torch.get_default_dtype()}
 
 
 cat = torch.cat

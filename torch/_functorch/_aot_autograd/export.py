@@ -139,6 +139,11 @@ def aot_export_module(
     written is returned; with trace_joint also the gradients of the loss by the parameters."""
     if pre_dispatch and trace_joint:
         raise RuntimeError("pre_dispatch is not supported when trace_joint is True.")
+    if pre_dispatch:
+        raise NotImplementedError(
+            "aot_export_module: graphs of the operators above autograd (pre_dispatch=True) are not "
+            "implemented"
+        )
     if trace_joint and output_loss_index is None:
         raise RuntimeError(
             "If trace_joint=Trueit is required that one of your forward outputs must be a scalar "
@@ -163,13 +168,11 @@ def aot_export_module(
     settings = _settings(
         decompositions,
         len(names),
-        pre_dispatch=pre_dispatch,
         no_tangents=trace_joint,
         dynamic_shapes=bool(dynamic_shapes),
         loss_index=output_loss_index,
     )
-    grad = trace_joint or (pre_dispatch and torch.is_grad_enabled())
-    with torch.set_grad_enabled(grad):
+    with torch.set_grad_enabled(trace_joint):
         traced = _exported(flat, [*values, *flat_args], settings, trace_joint)
     module = traced.module
     for i, node in enumerate(get_placeholders(module.graph)):

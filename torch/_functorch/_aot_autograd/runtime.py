@@ -98,7 +98,7 @@ def runtime_function(
     count = len(meta.output_info)
 
     def run(args: list[object]) -> list[object]:
-        kept = {i: args[i] for i in needed}
+        kept = {i: args[i] for i in needed} if needed else {}
         values = call(args)
         if in_graph and meta.is_train:
             for i in in_graph:
@@ -160,6 +160,7 @@ def autograd_function(
     differentiable = meta.differentiable
     tangents_like = meta.traced_tangents
 
+    restore = meta.gradient_layout.restore
     dense_returns = sum(1 if w is None else w.count() for w in meta.return_layout.wrappers)
 
     class CompiledFunction(torch.autograd.Function):
@@ -181,19 +182,22 @@ def autograd_function(
             args.extend(ctx.saved_tensors)
             meta.tangent_layout.check(tangents, "tangent")
             args.extend(map(_like_traced, meta.tangent_layout.flatten(tangents), tangents_like))
+            if not torch.is_grad_enabled():
+                return (None, None, *restore(backward(args)))
             with torch.no_grad():
-                grads = meta.gradient_layout.restore(backward(args))
-            if torch.is_grad_enabled():
-                grads = _not_twice(grads)
-            return (None, None, *grads)
+                grads = restore(backward(args))
+            return (None, None, *_not_twice(grads))
 
     def call(args: list[object]) -> list[object]:
         hidden: list[object] = []
         tensors = list(args)
         if not meta.input_layout.plain:
             args[:] = meta.input_layout.flatten(args)
-        with torch.enable_grad():
+        if torch.is_grad_enabled():
             found = CompiledFunction.apply(hidden, args, *tensors)
+        else:
+            with torch.enable_grad():
+                found = CompiledFunction.apply(hidden, args, *tensors)
         for place, value in zip(differentiable, found, strict=True):
             hidden[place] = value
         return hidden
