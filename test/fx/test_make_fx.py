@@ -8,7 +8,11 @@ import weakref
 import pytest
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.fx.experimental.proxy_tensor import (
     DecompositionInterpreter,
     ProxyTorchDispatchMode,
@@ -180,6 +184,18 @@ def test_fake_mode_traces_without_computing():
     assert module(a, b).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     with pytest.raises(Exception, match="Please convert all Tensors"):
         make_fx(lambda x: x + a, tracing_mode="fake")(torch.ones(2, 3))
+
+
+def test_reading_data_raises_by_the_kind_of_trace():
+    def f(a, b):
+        return torch.allclose(a, b)
+
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        make_fx(f)(torch.zeros(3), torch.zeros(3))
+    with pytest.raises(DataDependentOutputException):
+        make_fx(f, tracing_mode="fake")(torch.zeros(3), torch.zeros(3))
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        make_fx(lambda x: x.sum().item(), tracing_mode="fake")(torch.zeros(3))
 
 
 def test_fake_mode_uses_the_mode_of_fake_inputs():

@@ -146,7 +146,11 @@ def _lifted(tensor: Tensor) -> Tensor | None:
         return tensor.clone()
 
 
-def _refuse_data(func: OpOverload) -> None:
+def _refuse_data(tracer: "TracerBase", func: OpOverload) -> None:
+    """Raises for an operator that reads data. On tensors without data all but item() raise by
+    themselves, and say more."""
+    if tracer.tracing_mode != "real" and func is not torch.ops.aten._local_scalar_dense.default:
+        return
     raise RuntimeError(
         f"It appears that you're trying to get value out of a tracing tensor with {func} - "
         "erroring out! It's likely that this is caused by data-dependent control flow or similar.  "
@@ -218,7 +222,7 @@ def _init_proxy_trackers(tracer: TracerBase) -> None:
         tracer,
         _operator_facts,
         _on_numbers,
-        _refuse_data,
+        functools.partial(_refuse_data, tracer),
         functools.partial(_note, tracer),
         _lifted,
         constant_limit=CONSTANT_NUMEL_LIMIT,
@@ -228,6 +232,7 @@ def _init_proxy_trackers(tracer: TracerBase) -> None:
     tracer.symnode_tracker = _SymNodeDict()
     tracer.script_object_tracker = weakref.WeakKeyDictionary()
     tracer.sympy_expr_tracker = {}
+    tracer.tracing_mode = "real"
     tracer.torch_fn_metadata = None
     tracer.torch_fn_counts = {}
     tracer.enable_thunkify = False

@@ -154,6 +154,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.decomp_layers = 0
         self._before: list[ProxyTorchDispatchMode | None] = []
         tracer.recorder.refuses_data = _error_on_data_dependent_ops
+        tracer.tracing_mode = tracing_mode
 
     @classmethod
     def is_infra_mode(cls) -> bool:
