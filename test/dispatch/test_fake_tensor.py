@@ -120,6 +120,12 @@ def test_copy_and_to_cross_devices(mode):
     assert str(b[torch.zeros(2, dtype=torch.long)].device) == "cuda:1"
 
 
+def test_indices_into_a_tensor_of_the_meta_device_may_be_elsewhere(mode):
+    bag = nn.EmbeddingBag(10, 3, device="meta")
+    out = bag(torch.zeros(4, dtype=torch.long), torch.zeros(2, dtype=torch.long))
+    assert form(out)[1:] == ((2, 3), (3, 1), torch.float32, "meta")
+
+
 def test_foreach_results_are_where_each_operand_is(mode):
     out = torch._foreach_mul([torch.empty(2), torch.empty(3, device="cuda")], 2.0)
     assert [(str(t.device), tuple(t.shape)) for t in out] == [("cpu", (2,)), ("cuda:0", (3,))]
@@ -204,6 +210,13 @@ def test_constant_is_forgotten_after_a_write_through_a_view_too_large_to_follow(
     assert wide.constant is None and a.constant is not None
     wide[0] = torch.randint(3, ())
     assert a.constant is None
+
+
+def test_constant_is_forgotten_when_the_tensor_is_resized(mode):
+    a = torch.tensor([1])
+    assert a.constant is not None
+    a.resize_(2)
+    assert a.shape == (2,) and a.constant is None
 
 
 def test_numbers_alone_give_a_constant(mode):

@@ -16,6 +16,7 @@ struct Operand {
   Tensor fake;
   Tensor image;
   int argument;
+  bool reshaped = false; // its geometry was changed in place
 };
 
 // A number of any device, as far as the place of results is concerned.
@@ -32,10 +33,14 @@ class CommonDevice {
       known_ = true;
       device_ = device;
       from_zero_dim_ = zero_dim;
-    } else if (device != device_ && !zero_dim) {
+    } else if (device != device_ && !zero_dim && !is_index_of_meta(t)) {
       throw c10::Error(c10::str("Unhandled FakeTensor Device Propagation for ", python_name(),
                                 ", found two different devices ", device_, ", ", device));
     }
+  }
+  // As with real tensors, indices into a tensor of the meta device may be anywhere.
+  bool is_index_of_meta(const Tensor& t) const {
+    return device_.is_meta() && c10::isIntegralType(t.scalar_type(), /*includeBool=*/false);
   }
   bool known() const { return known_; }
   Device device() const { return device_; }
@@ -201,6 +206,7 @@ class Call {
     } else if (to.sizes() != from.sizes() || to.strides() != from.strides() ||
                to.storage_offset() != from.storage_offset()) {
       to.set_geometry(from.sizes(), from.strides(), from.storage_offset());
+      operand.reshaped = true;
     }
     if (from.version() != 0) to.bump_version();
   }
@@ -286,7 +292,9 @@ class Call {
   static constexpr int64_t kMostKnownValues = 1;
 
   void follow_values(Stack values) {
-    const bool followed = plan_.reads_values && real_results(values);
+    bool reshaped = false; // values of a tensor that was resized are not worth following
+    for (const Operand& operand : operands_) reshaped |= operand.reshaped;
+    const bool followed = plan_.reads_values && !reshaped && real_results(values);
     bool few = followed;
     for (const IValue& value : values)
       few = few && value.isTensor() && value.toTensor().numel() <= kMostKnownValues;
@@ -315,7 +323,7 @@ class Call {
   void forget_written() {
     if (!plan_.mutates) return;
     for (const Operand& operand : operands_) {
-      if (operand.image.unsafeGetTensorImpl()->version() == 0) continue;
+      if (operand.image.unsafeGetTensorImpl()->version() == 0 && !operand.reshaped) continue;
       const FakeTensorImpl* impl = as_fake(operand.fake);
       if (impl && impl->shares_values()) impl->origin()->valid = false;
     }
