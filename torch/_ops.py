@@ -12,6 +12,7 @@ import types
 import torch
 from torch import _C
 from torch._C import DispatchKey
+from torch._C._functorch import TransformType
 
 
 class OperatorBase:
@@ -36,12 +37,12 @@ class OperatorBase:
         return any(not _C._dispatch_is_alias_key(k) and ks.has(k) for k in self.py_kernels)
 
     def py_impl(self, k):
-        """A decorator that registers a Python kernel for a dispatch key, a mode class or a tensor
-        subclass.
+        """A decorator that registers a Python kernel for a dispatch key, a mode class, a tensor
+        subclass or a functorch transform.
         """
 
         def register(fn):
-            table = self.py_kernels if isinstance(k, DispatchKey) else self.python_key_table
+            table = self._table_for(k)
             if k in table:
                 raise RuntimeError(
                     f"Trying to override a python impl for {k} on operator {self.name()}"
@@ -49,28 +50,52 @@ class OperatorBase:
             table[k] = fn
             # A mode whose calls do not pass through Python wants to know.
             registered = getattr(k, "_rule_registered", None)
-            if registered is not None:
+            if registered is not None and isinstance(self, OpOverload):
                 registered(self)
             return fn
 
         return register
+
+    def _table_for(self, k) -> dict:
+        if isinstance(k, DispatchKey):
+            return self.py_kernels
+        return self.functorch_table if isinstance(k, TransformType) else self.python_key_table
 
     def name(self):
         """The qualified name."""
         raise NotImplementedError(f"{type(self).__name__} does not define name()")
 
 
+_TRANSFORM_OF_LEVEL = {
+    "vmap": TransformType.Vmap,
+    "grad": TransformType.Grad,
+    "jvp": TransformType.Jvp,
+    "functionalize": TransformType.Functionalize,
+}
+
+
 class HigherOrderOperator(OperatorBase):
-    """An operator that takes functions as arguments, with kernels written in Python."""
+    """An operator that takes functions as arguments. Its kernels are Python functions, registered
+    by `py_impl` for dispatch keys, classes of modes, classes of tensors and functorch transforms; a
+    call looks for them from the highest key of its tensors and the thread downwards, as the
+    dispatcher does. Keys without a kernel are passed over.
+    """
 
     _instances = {}
 
     def __init__(self, name, *, cacheable=False) -> None:
         super().__init__()
+        if type(self) is HigherOrderOperator:
+            raise RuntimeError(
+                "Direct instantiation of HigherOrderOperator is not allowed. Please subclass it."
+            )
         self._name = self.__name__ = name
         self._ns = "higher_order"
         self._cacheable = cacheable
+        self._passed_over = set()
+        self._functionalize_kernel = None
         self.__qualname__ = name
+        self.__module__ = "torch.ops.higher_order"
         HigherOrderOperator._instances[name] = self
 
     @property
@@ -81,25 +106,142 @@ class HigherOrderOperator(OperatorBase):
     def name(self):
         return self._name
 
-    def __call__(self, *args, **kwargs):
-        modes = torch.utils._python_dispatch._get_current_dispatch_mode_stack()
-        if modes and type(modes[-1]) in self.python_key_table:
-            kernel = self.python_key_table[type(modes[-1])]
-            with torch.utils._python_dispatch._pop_mode_temporarily() as mode:
-                return kernel(mode, *args, **kwargs)
+    def cacheable(self) -> bool:
+        """Whether compiled graphs with this operator may be kept on disk."""
+        return self._cacheable
+
+    def fallthrough(self, dispatch_key) -> None:
+        """Calls pass over this key."""
+        self._passed_over.add(dispatch_key)
+
+    def py_autograd_impl(self, fn):
+        """A decorator: the kernel for calls with tensors that require grad."""
+        return self.py_impl(DispatchKey.Autograd)(fn)
+
+    def py_functionalize_impl(self, fn):
+        """A decorator: the kernel where in-place operators are rewritten. It is called with an
+        object that wraps, unwraps and functionalizes (`ctx`) before the arguments.
+        """
+        self._functionalize_kernel = fn
+        return fn
+
+    def __call__(self, /, *args, **kwargs):
+        tensors = [
+            leaf
+            for leaf in torch.utils._pytree.tree_leaves((args, kwargs))
+            if isinstance(leaf, torch.Tensor)
+        ]
+        if torch.overrides.has_torch_function(tensors):
+            return torch.overrides.handle_torch_function(self, tensors, *args, **kwargs)
+        keys = _C._dispatch_tls_local_include_set()
+        for tensor in tensors:
+            keys = keys | _C._dispatch_keys(tensor)
+        return self._run(keys - _C._dispatch_tls_local_exclude_set(), tensors, args, kwargs)
+
+    def dispatch(self, /, dispatch_key, *args, **kwargs):
+        """Runs the kernel of one key."""
+        return self._run(_C.DispatchKeySet(dispatch_key), [], args, kwargs)
+
+    def _run(self, keys, tensors, args, kwargs):
+        for key in reversed(keys.keys()):
+            if key in self._passed_over:
+                continue
+            result = self._run_key(key, tensors, args, kwargs)
+            if result is not NotImplemented:
+                return result
         for key in (
-            DispatchKey.CompositeImplicitAutograd,
             DispatchKey.CompositeExplicitAutograd,
+            DispatchKey.CompositeImplicitAutograd,
             DispatchKey.CPU,
         ):
             if key in self.py_kernels:
                 return self.py_kernels[key](*args, **kwargs)
         raise NotImplementedError(
-            f"the higher order operator {self._name} has no kernel for this call"
+            f"the higher order operator {self._name} has no kernel for the keys {keys}"
         )
+
+    def _run_key(self, key, tensors, args, kwargs):
+        if key in self.py_kernels:
+            return self.py_kernels[key](*args, **kwargs)
+        name = key.name
+        if name.startswith("Autograd") and DispatchKey.Autograd in self.py_kernels:
+            return self.py_kernels[DispatchKey.Autograd](*args, **kwargs)
+        if name.startswith("FuncTorch") or name == "FunctionalizeMode":
+            return self._run_transform(args, kwargs)
+        if key == DispatchKey.Python:
+            return self._run_python(tensors, args, kwargs)
+        if key == DispatchKey.Fake:
+            return self._run_fake(tensors, args, kwargs)
+        return NotImplemented
+
+    def _run_transform(self, args, kwargs):
+        levels = _C._functorch._level_kinds()
+        transform = _TRANSFORM_OF_LEVEL.get(levels[-1]) if levels else None
+        kernel = self.functorch_table.get(transform)
+        return NotImplemented if kernel is None else kernel(*args, **kwargs)
+
+    def _run_python(self, tensors, args, kwargs):
+        from torch.utils import _python_dispatch as modes
+
+        stack = modes._get_current_dispatch_mode_stack()
+        if stack:
+            return self._run_mode(stack[-1], args, kwargs)
+        for tensor in tensors:
+            if type(tensor) in self.python_key_table:
+                return self.python_key_table[type(tensor)](*args, **kwargs)
+        return NotImplemented
+
+    def _run_mode(self, mode, args, kwargs):
+        from torch.utils import _python_dispatch as modes
+
+        kernel = self.python_key_table.get(type(mode))
+        if kernel is None and type(mode).__name__ == "FunctionalTensorMode":
+            kernel = self._functional_kernel()
+        handles = getattr(type(mode), "supports_higher_order_operators", False)
+        if kernel is None and not handles:
+            raise NotImplementedError(
+                f"There was no rule registered for HOP {self._name} and mode {mode}. Register one "
+                f"by {self._name}.py_impl({type(mode).__name__})."
+            )
+        with modes._pop_mode_temporarily() as popped:
+            if kernel is not None:
+                return kernel(popped, *args, **kwargs)
+            return popped.__torch_dispatch__(self, (), args, kwargs)
+
+    def _functional_kernel(self):
+        if self._functionalize_kernel is None:
+            return None
+        from torch._subclasses.functional_tensor import PythonFunctionalizeAPI
+
+        return lambda mode, *args, **kwargs: self._functionalize_kernel(
+            PythonFunctionalizeAPI(mode), *args, **kwargs
+        )
+
+    def _run_fake(self, tensors, args, kwargs):
+        from torch._subclasses.fake_tensor import FakeTensorMode, maybe_get_fake_mode
+
+        mode = _C._get_dispatch_mode(_C._TorchDispatchModeKey.FAKE)
+        for tensor in tensors:
+            mode = mode or maybe_get_fake_mode(tensor)
+        kernel = self.python_key_table.get(FakeTensorMode)
+        return NotImplemented if kernel is None else kernel(mode, *args, **kwargs)
 
     def __str__(self):
         return self._name
+
+    def __repr__(self) -> str:
+        return f"<HigherOrderOperator {self._name}>"
+
+    def __reduce__(self):
+        return _find_higher_order, (self._name,)
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+
+def _find_higher_order(name):
+    """Unpickles an operator that takes functions."""
+    return getattr(torch.ops.higher_order, name)
 
 
 def _keys(keyset):
@@ -315,6 +457,8 @@ class _HigherOrderNamespace(types.ModuleType):
         super().__init__("torch.ops.higher_order")
 
     def __getattr__(self, name):
+        if name not in HigherOrderOperator._instances and not name.startswith("__"):
+            importlib.import_module("torch._higher_order_ops")
         if name not in HigherOrderOperator._instances:
             raise AttributeError(
                 f"'_HigherOrderNamespace' 'torch.ops.higher_order' has no attribute '{name}'"

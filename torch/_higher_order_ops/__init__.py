@@ -1,10 +1,28 @@
-"""Control flow as operators, computed eagerly. Each has a module of its own name, as programs
-import them from there; the package shows the functions."""
+"""Operators that take functions: control flow and the tools of tracing. Each has a module of its
+own name, as programs import them from there; the package shows the functions."""
 
 from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.auto_functionalize import auto_functionalized, auto_functionalized_v2
 from torch._higher_order_ops.cond import cond
+from torch._higher_order_ops.effects import with_effects
+from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch._higher_order_ops.map import map
+from torch._higher_order_ops.out_dtype import out_dtype
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
+from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = [
+    "associative_scan",
+    "auto_functionalized",
+    "auto_functionalized_v2",
+    "cond",
+    "invoke_subgraph",
+    "map",
+    "out_dtype",
+    "scan",
+    "tag_activation_checkpoint",
+    "while_loop",
+    "with_effects",
+    "wrap",
+]

@@ -1,14 +1,110 @@
-"""A function of each slice, computed one after the other."""
+"""A function of each slice as an operator: one after the other, or one graph of the function."""
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch._C import DispatchKey
+from torch._higher_order_ops import utils
+from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.utils import _pytree as pytree
 
-__all__ = ["map"]
+__all__ = ["map", "map_impl"]
 
 
-def map(f, xs, *args):
+class MapImpl(HigherOrderOperator):
+    """map_impl(f, xs, pos_args): f(*slices of xs, *pos_args) for each index of dimension 0."""
+
+    def __init__(self) -> None:
+        super().__init__("map_impl", cacheable=True)
+
+    def __call__(self, f: Callable[..., Any], xs: tuple, pos_args: tuple = ()) -> Any:
+        return super().__call__(f, xs, pos_args)
+
+
+map_impl = MapImpl()
+
+
+def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """f of each slice of xs along dimension 0, stacked."""
-    leaves, spec = pytree.tree_flatten(xs)
-    length = leaves[0].shape[0]
-    results = [f(pytree.tree_unflatten([t[i] for t in leaves], spec), *args) for i in range(length)]
-    return pytree.tree_map(lambda *parts: torch.stack(parts), *results)
+    leaves = pytree.tree_leaves(xs)
+    if not leaves or not all(isinstance(x, Tensor) for x in leaves):
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
+    length = leaves[0].shape[0] if leaves[0].dim() else 0
+    if length == 0:
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    if any(x.shape[0] != length for x in leaves):
+        raise RuntimeError(
+            f"Leading dimensions of mapped xs must be consistent. Got shapes "
+            f"{[x.shape for x in leaves]}."
+        )
+    both, both_spec = pytree.tree_flatten((xs, *args))
+    flat = utils.flattened(f, both_spec)
+    result = map_impl(flat, tuple(leaves), tuple(both[len(leaves) :]))
+    return pytree.tree_unflatten(result, flat.structure)
+
+
+@map_impl.py_impl(utils.COMPOSITE)
+def _run(f, xs, pos_args) -> Any:
+    return utils.stack_trees([f(*slices, *pos_args) for slices in zip(*xs, strict=True)])
+
+
+@map_impl.py_impl(DispatchKey.Autograd)
+def _differentiate(f, xs, pos_args) -> Any:
+    if not utils.being_traced():
+        return _run(f, xs, pos_args)
+    if not torch.is_grad_enabled():
+        return NotImplemented
+    count = len(xs)
+
+    def backward(values, grads, wanted) -> list:
+        results = len(grads)
+        vjp = utils.vjp_of(f, wanted)
+
+        def step(*parts: Any) -> tuple:
+            slices, slice_grads, rest = (
+                parts[:count],
+                parts[count : count + results],
+                parts[count + results :],
+            )
+            return vjp(*slices, *rest, *slice_grads)
+
+        found = map_impl(step, (*values[:count], *grads), tuple(values[count:]))
+        mapped = sum(wanted[:count])
+        # An argument that every slice uses has the sum of what they give it.
+        return [g if i < mapped else g.sum(0) for i, g in enumerate(found)]
+
+    def run(*values: Any) -> Any:
+        return map_impl(f, values[:count], values[count:])
+
+    return utils.differentiated(run, backward, (*xs, *pos_args))
+
+
+@map_impl.py_impl(FakeTensorMode)
+def _without_data(mode, f, xs, pos_args) -> Any:
+    with mode:
+        length = xs[0].shape[0]
+        one = f(*(x[0] for x in xs), *pos_args)
+        return pytree.tree_map_only(Tensor, lambda t: t.new_empty((length, *t.shape)), one)
+
+
+@map_impl.py_impl(ProxyTorchDispatchMode)
+def _trace(mode, f, xs, pos_args) -> Any:
+    with mode_paused():
+        slices = [x[0] for x in xs]
+    graph = utils.reenter_make_fx(f)(*slices, *pos_args)
+    args = (graph, tuple(xs), tuple(pos_args))
+    return utils.record(mode, map_impl, {"body_graph": graph}, args, map_impl(*args))
+
+
+def mode_paused() -> Any:
+    """A block of which a trace sees nothing."""
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    return disable_proxy_modes_tracing()
+
+
+map_impl.py_functionalize_impl(utils.functionalized(map_impl, (0,)))

@@ -1,20 +1,114 @@
-"""A recurrence over slices, computed eagerly."""
+"""A recurrence over slices as an operator: a Python loop, or one graph of the step."""
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch._higher_order_ops import utils
+from torch._higher_order_ops.map import mode_paused
+from torch._ops import HigherOrderOperator
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.utils import _pytree as pytree
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_op"]
 
 
-def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+class ScanOp(HigherOrderOperator):
+    """scan_op(combine_fn, init, xs, additional_inputs), all flat, along dimension 0: combine_fn
+    takes the carries, the slices and the additional inputs and returns new carries, then outputs.
+    The result is the last carries, then the outputs stacked.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("scan", cacheable=True)
+
+    def __call__(
+        self, combine_fn: Callable[..., Any], init: tuple, xs: tuple, additional_inputs: tuple = ()
+    ) -> tuple:
+        return super().__call__(combine_fn, init, xs, additional_inputs)
+
+
+scan_op = ScanOp()
+
+
+def scan(
+    combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False
+) -> tuple:
     """carry, y = combine_fn(carry, x) along dim of xs; the last carry and all y stacked."""
+    if not callable(combine_fn):
+        raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
+    if not isinstance(dim, int):
+        raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
+    if not isinstance(reverse, bool):
+        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
+    carries, carry_spec = pytree.tree_flatten(init)
     leaves, spec = pytree.tree_flatten(xs)
-    places = range(leaves[0].shape[dim])
-    carry, outputs = init, []
-    for i in reversed(places) if reverse else places:
-        x = pytree.tree_unflatten([t.select(dim, i) for t in leaves], spec)
-        carry, y = combine_fn(carry, x)
-        outputs.append(y)
+    if not leaves:
+        raise RuntimeError("scan() operator requires xs leaves")
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"xs leaves must be a Tensor, but got {x}")
+        if x.shape[dim] < 1:
+            raise RuntimeError("All xs leaves must have a scan dimension > 0")
+    along = [x.movedim(dim, 0) for x in leaves]
     if reverse:
-        outputs.reverse()
-    return carry, pytree.tree_map(lambda *parts: torch.stack(parts), *outputs)
+        along = [x.flip(0) for x in along]
+    out_spec: list = []
+
+    def step(*values: Any) -> tuple:
+        carry = pytree.tree_unflatten(values[: len(carries)], carry_spec)
+        x = pytree.tree_unflatten(values[len(carries) :], spec)
+        result = combine_fn(carry, x)
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise RuntimeError(f"combine_fn must return (carry, output), but got {result}")
+        new_carry, new_spec = pytree.tree_flatten(result[0])
+        if new_spec != carry_spec:
+            raise RuntimeError(
+                "The tree structure of the carry of combine_fn must match that of init: "
+                f"{carry_spec} and {new_spec}"
+            )
+        outputs, spec_of_outputs = pytree.tree_flatten(result[1])
+        out_spec[:] = [spec_of_outputs]
+        return (*new_carry, *outputs)
+
+    flat = scan_op(step, tuple(carries), tuple(along), ())
+    outputs = flat[len(carries) :]
+    if reverse:
+        outputs = [y.flip(0) for y in outputs]
+    last = pytree.tree_unflatten(flat[: len(carries)], carry_spec)
+    return last, pytree.tree_unflatten(outputs, out_spec[0])
+
+
+@scan_op.py_impl(utils.COMPOSITE)
+def _run(combine_fn, init, xs, additional_inputs) -> tuple:
+    carry, outputs = list(init), []
+    for slices in zip(*xs, strict=True):
+        result = combine_fn(*carry, *slices, *additional_inputs)
+        carry = list(result[: len(init)])
+        outputs.append(result[len(init) :])
+    return (*carry, *(torch.stack(parts) for parts in zip(*outputs, strict=True)))
+
+
+@scan_op.py_impl(FakeTensorMode)
+def _without_data(mode, combine_fn, init, xs, additional_inputs) -> tuple:
+    with mode:
+        length = xs[0].shape[0]
+        result = combine_fn(*init, *(x[0] for x in xs), *additional_inputs)
+        carry = result[: len(init)]
+        utils.check_same_outputs("scan", tuple(init), tuple(carry))
+        return (*carry, *(y.new_empty((length, *y.shape)) for y in result[len(init) :]))
+
+
+@scan_op.py_impl(ProxyTorchDispatchMode)
+def _trace(mode, combine_fn, init, xs, additional_inputs) -> tuple:
+    with mode_paused():
+        slices = [x[0] for x in xs]
+    graph = utils.reenter_make_fx(combine_fn)(*init, *slices, *additional_inputs)
+    args = (graph, tuple(init), tuple(xs), tuple(additional_inputs))
+    result = scan_op(*args)
+    return utils.record(mode, scan_op, {"scan_combine_graph": graph}, args, result)
+
+
+scan_op.py_functionalize_impl(utils.functionalized(scan_op, (0,)))

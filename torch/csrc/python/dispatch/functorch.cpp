@@ -8,6 +8,7 @@
 #include <torch/csrc/functorch/jvp.h>
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/enum_type.h>
 
 namespace torch::python {
 namespace {
@@ -327,6 +328,9 @@ template <Setting kSetting> PyObject* set_setting(PyObject*, PyObject* value) {
   return new_none();
 }
 
+constexpr EnumMember kTransforms[] = {
+    {"Torch", 0}, {"Vmap", 1}, {"Grad", 2}, {"Jvp", 3}, {"Functionalize", 4}};
+
 PyMethodDef functions[] = {
     {"dlevel", depth_of, METH_O, nullptr},
     {"reshape_dim_into", reshape_dim_into, METH_VARARGS, nullptr},
@@ -375,7 +379,8 @@ PyMethodDef outer_functions[] = {
 
 bool init_functorch(PyObject* module) {
   PyRef space(PyModule_New("torch._C._functorch"));
-  return space && PyModule_AddFunctions(space.get(), functions) >= 0 &&
+  return space && add_enum(space.get(), "torch._C._functorch.TransformType", kTransforms, 5) &&
+         PyModule_AddFunctions(space.get(), functions) >= 0 &&
          PyModule_AddFunctions(module, outer_functions) >= 0 &&
          PyDict_SetItemString(PyImport_GetModuleDict(), "torch._C._functorch", space.get()) >= 0 &&
          add_object(module, "_functorch", space.release());

@@ -1,0 +1,237 @@
+"""What operators that take functions share: tracing a function into a graph of its own, recording a
+call of the operator, and gradients by running the function again."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey
+from torch._ops import HigherOrderOperator
+from torch.utils import _pytree as pytree
+
+__all__ = [
+    "UnsupportedAliasMutationException",
+    "autograd_not_implemented",
+    "being_traced",
+    "check_same_outputs",
+    "differentiated",
+    "flattened",
+    "functionalized",
+    "record",
+    "reenter_make_fx",
+    "stack_trees",
+    "unique_graph_name",
+    "vjp_of",
+]
+
+
+class UnsupportedAliasMutationException(RuntimeError):
+    """A function given to an operator writes to its arguments, or returns one of them."""
+
+
+def being_traced() -> bool:
+    """Whether a dispatch mode sees operators now."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
+# ---- graphs
+def reenter_make_fx(fn: Callable[..., Any]) -> Callable[..., torch.fx.GraphModule]:
+    """fn as a function that returns its graph, traced as the trace around it is."""
+    from torch.fx.experimental import proxy_tensor
+
+    def traced(*args: Any) -> torch.fx.GraphModule:
+        tracer = proxy_tensor._CURRENT_MAKE_FX_TRACER
+        if tracer is None:
+            raise RuntimeError("reenter_make_fx() is for traces; none is running")
+        return tracer.trace_subgraph(fn, *args)
+
+    return traced
+
+
+def unique_graph_name(proxy_mode: Any, prefix: str) -> str:
+    """`prefix` with the first number that no attribute of the traced module has."""
+    root, number = proxy_mode.tracer.root, 0
+    while hasattr(root, f"{prefix}_{number}"):
+        number += 1
+    return f"{prefix}_{number}"
+
+
+def record(
+    mode: Any,
+    op: HigherOrderOperator,
+    graphs: dict[str, torch.fx.GraphModule],
+    args: tuple,
+    out: Any,
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Adds the call op(*args) to the trace and returns `out`, known as its result. `graphs` are
+    those among the arguments, by the prefix of their names in the traced module.
+    """
+    from torch.fx.experimental.proxy_tensor import track_tensor_tree
+
+    for prefix, graph in graphs.items():
+        mode.tracer.root.register_module(unique_graph_name(mode, prefix), graph)
+    unwrap = mode.tracer.unwrap_proxy
+    proxies = pytree.tree_map(unwrap, args)
+    named = pytree.tree_map(unwrap, kwargs or {})
+    made = mode.tracer.create_proxy("call_function", op, proxies, named)
+    return track_tensor_tree(out, made, constant=None, tracer=mode.tracer)
+
+
+def check_same_outputs(name: str, first: Any, second: Any) -> None:
+    """Raises unless two results have one structure, and tensors of the same kind and shape."""
+    a, a_spec = pytree.tree_flatten(first)
+    b, b_spec = pytree.tree_flatten(second)
+    if len(a) != len(b) or a_spec != b_spec:
+        raise RuntimeError(
+            f"{name}: expected the functions to return the same structure, but one returns "
+            f"{len(a)} value(s) as {a_spec} and the other {len(b)} as {b_spec}"
+        )
+    for i, (x, y) in enumerate(zip(a, b, strict=True)):
+        if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
+            continue
+        if (x.shape, x.dtype, x.device) != (y.shape, y.dtype, y.device):
+            raise RuntimeError(
+                f"{name}: expected each output to have the same metadata, but output {i} is "
+                f"{x.dtype}{list(x.shape)} on {x.device} of one and {y.dtype}{list(y.shape)} on "
+                f"{y.device} of the other"
+            )
+
+
+class flattened:
+    """fn on flat arguments of the tree `spec`, with its results flat; `structure` is theirs,
+    once it has run.
+    """
+
+    def __init__(self, fn: Callable[..., Any], spec: Any) -> None:
+        self.fn, self.spec, self.structure = fn, spec, None
+        self.__name__ = getattr(fn, "__name__", type(fn).__name__)
+
+    def __call__(self, *values: Any) -> tuple:
+        result = self.fn(*pytree.tree_unflatten(list(values), self.spec))
+        leaves, self.structure = pytree.tree_flatten(result)
+        return tuple(leaves)
+
+
+def stack_trees(trees: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors of equal trees, stacked."""
+    return pytree.tree_map(lambda *parts: torch.stack(parts, dim), *trees)
+
+
+# ---- gradients
+def autograd_not_implemented(
+    op: HigherOrderOperator, deferred_error: bool = True
+) -> Callable[..., Any]:
+    """A kernel for Autograd that runs the operator and raises in the backward pass."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            result = op(*args, **kwargs)
+        if not torch.is_grad_enabled():
+            return result
+        leaves = pytree.tree_leaves((args, kwargs))
+        if not any(isinstance(x, Tensor) and x.requires_grad for x in leaves):
+            return result
+        if not deferred_error:
+            raise RuntimeError(f"Autograd not implemented for {op!s}")
+        return pytree.tree_map_only(Tensor, lambda t: _Undifferentiable.apply(str(op), t), result)
+
+    return kernel
+
+
+class _Undifferentiable(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, name: str, tensor: Tensor) -> Tensor:
+        ctx.name = name
+        out = tensor.detach()
+        return out.requires_grad_() if out.is_floating_point() else out
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple:
+        raise RuntimeError(f"Autograd not implemented for {ctx.name}")
+
+
+def vjp_of(fn: Callable[..., Any], wanted: Sequence[bool]) -> Callable[..., tuple]:
+    """A function of the arguments of fn, then of gradients of its results, that runs fn again and
+    returns the gradients of the wanted arguments.
+    """
+    count = len(wanted)
+
+    def backward(*values: Tensor) -> tuple:
+        with torch.enable_grad():
+            operands = [
+                value.detach().requires_grad_() if want else value
+                for value, want in zip(values[:count], wanted, strict=True)
+            ]
+            results = [x for x in pytree.tree_leaves(fn(*operands)) if isinstance(x, Tensor)]
+        pairs = [(r, g) for r, g in zip(results, values[count:], strict=True) if r.requires_grad]
+        leaves = [x for x, want in zip(operands, wanted, strict=True) if want]
+        if not pairs:
+            return tuple(torch.zeros_like(x) for x in leaves)
+        outputs, grads = zip(*pairs, strict=True)
+        found = torch.autograd.grad(outputs, leaves, grads, allow_unused=True)
+        return tuple(
+            torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)
+        )
+
+    return backward
+
+
+def differentiable(values: Sequence[Any]) -> list[bool]:
+    """Which values can have gradients."""
+    return [isinstance(x, Tensor) and x.requires_grad for x in values]
+
+
+class _Differentiated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run: Callable, grad_run: Callable, spec: list, *operands: Any) -> tuple:
+        with torch._C._AutoDispatchBelowAutograd():
+            result = run(*operands)
+        leaves, tree = pytree.tree_flatten(result)
+        spec.append(tree)
+        ctx.grad_run, ctx.wanted = grad_run, differentiable(operands)
+        ctx.plain = [None if isinstance(x, Tensor) else x for x in operands]
+        ctx.save_for_backward(*(x for x in operands if isinstance(x, Tensor)))
+        # A result that is an argument would be taken for one written in place.
+        given = {id(x) for x in operands}
+        return tuple(x.clone() if id(x) in given else x for x in leaves)
+
+    @staticmethod
+    def backward(ctx, *grads: Tensor) -> tuple:
+        saved = iter(ctx.saved_tensors)
+        operands = [next(saved) if x is None else x for x in ctx.plain]
+        found = iter(ctx.grad_run(operands, grads, ctx.wanted))
+        return (None, None, None, *(next(found) if want else None for want in ctx.wanted))
+
+
+def differentiated(
+    run: Callable[..., Any],
+    grad_run: Callable[[Sequence[Any], Sequence[Tensor], Sequence[bool]], Sequence[Tensor]],
+    operands: Sequence[Any],
+) -> Any:
+    """run(*operands) as one step of the history. In the backward pass
+    grad_run(operands, gradients of the results, wanted) returns the gradients of wanted operands.
+    """
+    spec: list = []
+    leaves = _Differentiated.apply(run, grad_run, spec, *operands)
+    return pytree.tree_unflatten(leaves, spec[0])
+
+
+# ---- functionalization
+def functionalized(op: HigherOrderOperator, functions: Sequence[int]) -> Callable[..., Any]:
+    """A kernel for py_functionalize_impl: arguments are unwrapped, the functions among them (by
+    position) functionalized, and results wrapped.
+    """
+
+    def kernel(ctx: Any, *args: Any) -> Any:
+        inner = list(ctx.unwrap_tensors(args))
+        for i in functions:
+            inner[i] = ctx.functionalize(args[i])
+        with ctx.redispatch_to_next():
+            return ctx.wrap_tensors(op(*inner))
+
+    return kernel
+
+
+COMPOSITE = DispatchKey.CompositeExplicitAutograd
