@@ -86,14 +86,13 @@ class _JointGraph:
 
 
 def _ancestors(nodes: Iterable[fx.Node]) -> set[fx.Node]:
-    found: set[fx.Node] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting.extend(node.all_input_nodes)
-    return found
+    """The nodes with everything that they are computed from, generation by generation."""
+    newest = set(nodes)
+    known = set(newest)
+    while newest:
+        newest = {a for node in newest for a in node.all_input_nodes} - known
+        known |= newest
+    return known
 
 
 def _is_tuple(node: fx.Node) -> bool:
