@@ -76,3 +76,14 @@ def test_dtype_out_and_repr():
 def test_wrong_requests_are_refused(call, kind, text):
     with pytest.raises(kind, match=text):
         call()
+
+
+@pytest.mark.parametrize("scramble", [False, True])
+def test_draws_of_any_sizes_join_to_the_points_of_one_draw(scramble):
+    sizes = (0, 1, 1, 2, 3, 16, 100, 0, 5, 256, 300, 16)
+    parts, whole = (SobolEngine(5, scramble=scramble, seed=3) for _ in range(2))
+    drawn = torch.cat([parts.draw(n) for n in sizes])
+    assert torch.equal(drawn, whole.draw(sum(sizes)))
+    assert torch.equal(parts.quasi, whole.quasi)
+    skipped = SobolEngine(5, scramble=scramble, seed=3).fast_forward(sum(sizes[:7]))
+    assert torch.equal(skipped.draw(5), drawn[sum(sizes[:7]) :][:5])

@@ -21,6 +21,8 @@ __all__ = ["SobolEngine"]
 # How many primitive polynomials there are of degree 1, 2, 3, ...
 _POLYNOMIALS = (1, 1, 2, 2, 6, 6, 18, 16, 48, 60, 176, 144, 630, 756, 1800, 2048, 7710, 7776)
 _BITS = 30
+# Numbers of a table that an engine keeps between two draws.
+_KEPT = 1 << 16
 
 
 def _bits_of(degree) -> int:
@@ -101,6 +103,7 @@ class SobolEngine:
 
     MAXBIT = _BITS
     MAXDIM = 1 + sum(_POLYNOMIALS)
+    _table: torch.Tensor | None = None
 
     def __init__(self, dimension, scramble=False, seed=None) -> None:
         if dimension > self.MAXDIM or dimension < 1:
@@ -141,34 +144,42 @@ class SobolEngine:
                 point ^= self.sobolstate[:, bit]
         return point
 
-    def _points(self, first: int, count: int) -> torch.Tensor:
-        """Points number `first` and following, as integers of 30 bits.
+    def _table_of(self, bits: int) -> torch.Tensor:
+        """At least the first 2**bits points of the sequence without its shift, as integers.
 
         Bit j of a number appears in bits j and j - 1 of its Gray code, so the point of one with
-        one more bit is that of the number without it and one exclusive or: a table of as many
-        points as fit doubles with each bit. Where a block of that length begins elsewhere in the
-        sequence, one exclusive or moves the whole table there."""
-        bits = max(0, int(count).bit_length() - 1)
-        with torch.device("cpu"):
+        one more bit is that of the number without it and one exclusive or: the table doubles with
+        each bit. A small one is kept for the next draw."""
+        table = self._table
+        if table is None or len(table) < 1 << bits:
             steps = self.sobolstate.clone()
             steps[:, 1:] ^= self.sobolstate[:, :-1]
-            # One row for each dimension: rows are long, points have few numbers.
-            length = 1 << min(bits, _BITS)
-            table = self.shift.new_zeros(self.dimension, length)
-            for bit in range(min(bits, _BITS)):
+            table = self.shift.new_zeros(1 << bits, self.dimension)
+            for bit in range(bits):
                 half = 1 << bit
-                step = steps[:, bit : bit + 1]
-                torch.bitwise_xor(table[:, :half], step, out=table[:, half : 2 * half])
-            points = torch.empty(self.dimension, count, dtype=torch.int64)
-            done = 0
-            while done < count:
-                start = (first + done) % length
-                taken = min(length - start, count - done)
-                origin = self._point(first + done - start).unsqueeze(1)
-                part = points[:, done : done + taken]
-                torch.bitwise_xor(table[:, start : start + taken], origin, out=part)
-                done += taken
-        return points.t()
+                torch.bitwise_xor(table[:half], steps[:, bit], out=table[half : 2 * half])
+            if table.numel() <= _KEPT:
+                self._table = table
+        return table
+
+    def _points(self, count: int) -> torch.Tensor:
+        """The next points, as integers of 30 bits. One exclusive or moves the whole table to where
+        a block of its length begins in the sequence; the last point tells where that is."""
+        table = self._table_of(min(int(count).bit_length(), _BITS))
+        parts, number, last = [], self.num_generated, self.quasi
+        end = number + count
+        while number < end:
+            start = number % len(table)
+            stop = min(len(table), start + end - number)
+            if number:
+                lowest = (number & -number).bit_length() - 1
+                last = last ^ self.sobolstate[:, lowest] if lowest < _BITS else last
+            parts.append(table[start:stop] ^ (last ^ table[start]))
+            last = parts[-1][-1]
+            number += stop - start
+        if not parts:
+            return self.shift.new_empty(0, self.dimension)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def draw(self, n=1, out=None, dtype=None) -> _Any:
         """The next n points, (n, dimension), in [0, 1)."""
@@ -177,13 +188,13 @@ class SobolEngine:
             raise NotImplementedError(f"SobolEngine.draw is not implemented for dtype {dtype}")
         if n < 0:
             raise RuntimeError(f"SobolEngine.draw: n must not be negative, got {n}")
-        points = self._points(self.num_generated, n)
+        points = self._points(n)
         if n:
             self.quasi = points[-1].clone()
         self.num_generated += n
         # Halving is exact, so that a number is rounded once; half types cannot hold it before.
         wide = dtype if dtype.itemsize >= 4 else torch.float64
-        values = points.to(wide).mul_(2.0**-_BITS).to(dtype).contiguous()
+        values = points.to(wide).mul_(2.0**-_BITS).to(dtype)
         if out is None:
             return values.to(torch.get_default_device())
         out.resize_(values.shape).copy_(values)
