@@ -10,6 +10,8 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sum.h>
 
+#include <cmath>
+
 namespace at::native {
 namespace {
 // The elements of a tensor of one number per list entry.
@@ -53,11 +55,14 @@ std::vector<Tensor> foreach_powsum(TensorList self, const Scalar& ord,
                                    std::optional<ScalarType> dtype) {
   TORCH_CHECK(!self.empty(), "Tensor list must have at least one tensor.");
   std::vector<Tensor> sums;
+  // An even power needs no absolute value.
+  const bool even = !ord.isComplex() && std::fmod(ord.toDouble(), 2) == 0;
   for (const Tensor& t : self) {
     TORCH_CHECK(t.is_floating_point() || t.is_complex(),
                 "_foreach_powsum: Expected a floating point or complex tensor as input. Got ",
                 t.scalar_type());
-    sums.push_back(at::_ops::sum::call(at::pow(at::abs(t), ord), dtype));
+    const Tensor base = even && !t.is_complex() ? t : at::abs(t);
+    sums.push_back(at::_ops::sum::call(at::pow(base, ord), dtype));
   }
   return sums;
 }

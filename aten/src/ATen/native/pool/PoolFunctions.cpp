@@ -114,7 +114,10 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
               "received {",
               output_size[0], ", ", output_size[1], "}");
   const bool whole = output_size[0] == 1 && output_size[1] == 1;
-  if (C10_UNLIKELY(whole && seen_by_handlers(self) && self.dim() >= 3))
+  // One window that is the whole plane: the mean adds it up by registers.
+  const bool plain = self.is_cpu() && (self.dim() == 3 || self.dim() == 4) && self.numel() > 0 &&
+                     self.is_floating_point() && self.is_contiguous();
+  if (whole && (plain || C10_UNLIKELY(seen_by_handlers(self) && self.dim() >= 3)))
     return at::mean(self, OptionalIntArrayRef(IntArrayRef({-1, -2})), true);
   return at::_adaptive_avg_pool2d(self, output_size);
 }

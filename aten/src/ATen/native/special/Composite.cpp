@@ -5,14 +5,11 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/special/Native.h>
 #include <ATen/ops/add.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/lgamma.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/polygamma.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/sub.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/unsqueeze.h>
+#include <ATen/parallel/Parallel.h>
 #include <c10/util/MathConstants.h>
 
 namespace at::native {
@@ -31,13 +28,15 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
                               self.scalar_type(), "'");
   const ScalarType type =
       c10::isFloatingType(self.scalar_type()) ? self.scalar_type() : c10::get_default_dtype();
-  const Tensor steps =
-      at::mul(at::arange(Scalar(p), type, std::nullopt, self.device(), std::nullopt), Scalar(0.5));
-  const int64_t last = -1;
-  const Tensor terms = at::lgamma(at::sub(at::unsqueeze(self.to(type), -1), steps));
   const double constant =
       0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(c10::pi<double>);
-  return at::add(at::sum(terms, IntArrayRef(last), false, std::nullopt), Scalar(constant));
+  const Tensor x = self.to(type);
+  Tensor sum = at::add(at::lgamma(x), Scalar(constant));
+  for (int64_t i = 1; i < p; ++i) {
+    check_interrupt();
+    sum = at::add(sum, at::lgamma(at::sub(x, Scalar(0.5 * static_cast<double>(i)))));
+  }
+  return sum;
 }
 
 Tensor special_round(const Tensor& self, int64_t decimals) {
