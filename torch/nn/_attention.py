@@ -320,13 +320,14 @@ def multi_head_attention_forward(
     if need_weights:
         output, attention = _attend_with_weights(q, k, v, mask, dropout_p)
         output = output.transpose(0, 1)
-        attention = attention.view(batch, num_heads, target_len, k.size(1))
-        attention = attention.mean(dim=1) if average_attn_weights else attention
     else:
         output = _attend_fused(q, k, v, mask, dropout_p, use_hint, batch, num_heads)
-    output = output.contiguous().view(target_len * batch, embed_dim)
+    output = output.reshape(target_len * batch, embed_dim)
     output = _C._nn.linear(output, out_proj_weight, out_proj_bias)
     output = output.view(target_len, batch, output.size(-1))
+    if attention is not None:
+        attention = attention.view(batch, num_heads, target_len, k.size(1))
+        attention = attention.mean(dim=1) if average_attn_weights else attention
     if not batched:
         output = output.squeeze(1)
         attention = None if attention is None else attention.squeeze(0)

@@ -2,6 +2,7 @@
 // real loss, dloss = Re tr(G^H dA) defines the gradient G of A, so a term tr(M dA) gives M^H.
 #include <torch/csrc/autograd/functions_linalg.h>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/functorch/Level.h>
 #include <ATen/ops/any.h>
 #include <ATen/ops/cat.h>
@@ -153,8 +154,9 @@ Tensor det_grad(const Tensor& grad, const Tensor& A, const Tensor& det, const Te
                 const Tensor& pivots) {
   if (A.numel() == 0) return at::zeros_like(A);
   const Tensor d = (grad * cj(det)).unsqueeze(-1);
-  const bool singular = at::functorch::varies_by_sample(det) ||
-                        (!det.is_meta() && at::_ops::any::call(at::eq(det, 0)).item<bool>());
+  const bool singular =
+      at::functorch::varies_by_sample(det) || (!det.is_meta() && !at::seen_by_handlers(det) &&
+                                               at::_ops::any::call(at::eq(det, 0)).item<bool>());
   if (singular) return adjugate_grad(grad, A);
   DimVector shape(A.sizes());
   const Tensor scaled_identity =

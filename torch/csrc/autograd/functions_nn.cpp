@@ -91,10 +91,16 @@ Tensor bce_target_grad(const Tensor& grad, const Tensor& self, const OptionalTen
 Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor& target,
                             const OptionalTensor& weight, const OptionalTensor& pos_weight,
                             int64_t reduction) {
-  const Tensor g = of_elements(grad, self, weight, reduction);
-  if (!pos_weight) return g * (at::sigmoid(self) - target);
-  const Tensor factor = (*pos_weight - 1) * target + 1;
-  return g * ((1 - target) - factor * at::sigmoid(-self));
+  Tensor out;
+  if (pos_weight) {
+    const Tensor raised = *pos_weight * target;
+    const Tensor factor = raised + 1 - target;
+    out = (factor * at::sigmoid(self) - raised) * grad;
+  } else {
+    out = (at::sigmoid(self) - target) * grad;
+  }
+  if (weight) out = out * *weight;
+  return reduction == 1 ? at::_ops::div__Scalar::call(out, self.numel()) : out;
 }
 Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self,
                                    const OptionalTensor& weight, const OptionalTensor& pos_weight,

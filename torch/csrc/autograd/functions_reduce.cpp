@@ -165,7 +165,7 @@ Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, 
 
 Tensor cumextremum_grad(const Tensor& grad, const Tensor& indices, IntArrayRef sizes, int64_t dim) {
   if (sizes.empty()) return grad;
-  return at::scatter_add(zeros_of(sizes, grad), dim, indices, grad);
+  return at::scatter_add(at::zeros(sizes, grad.options()), dim, indices, grad);
 }
 
 // ---- variance

@@ -43,6 +43,20 @@ Tensor permute_grad(const Tensor& grad, IntArrayRef dims) {
   return grad.permute(inverse);
 }
 
+// Whether two elements of a geometry may lie in one place; it says yes when in doubt.
+static bool overlaps(IntArrayRef sizes, IntArrayRef strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
 // The elements of the view are added to where they lie in a buffer as large as what the base spans;
 // the base is read from it. Where the base itself repeats memory, each of its elements has an equal
 // share.
@@ -62,6 +76,13 @@ Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef b
   const int64_t length = std::max(view_offset - first + span(sizes, strides),
                                   base_offset - first + span(base_sizes, base_strides));
   if (length == 0 || grad.numel() == 0) return at::zeros(base_sizes, grad.options());
+  if (!overlaps(sizes, strides) && !overlaps(base_sizes, base_strides)) {
+    // No two elements lie in one place: the gradient is copied to where the view is.
+    const Tensor buffer = zeros_of({length}, grad);
+    Tensor view = at::as_strided(buffer, sizes, strides, view_offset - first);
+    view.copy_(grad);
+    return at::as_strided(buffer, base_sizes, base_strides, base_offset - first);
+  }
   const at::TensorOptions integers = at::TensorOptions(at::kLong).device(grad.device());
   // The position in the buffer of each element of a geometry.
   auto positions = [&](IntArrayRef size, IntArrayRef stride, int64_t start) {
@@ -198,7 +219,7 @@ Tensor index_grad(const Tensor& grad, IntArrayRef sizes, const OptionalTensors& 
   return at::index_put(zeros_of(sizes, grad), indices, grad, true);
 }
 Tensor index_put_self_grad(const Tensor& grad, const OptionalTensors& indices, bool accumulate) {
-  return accumulate ? grad : at::index_put(grad, indices, zeros_of({}, grad), false);
+  return accumulate ? grad : at::index_put(grad, indices, at::zeros({}, grad.options()), false);
 }
 Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArrayRef sizes) {
   int64_t n = 1;
@@ -220,7 +241,8 @@ Tensor take_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& index) {
 Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim,
                               IntArrayRef sizes) {
   const Tensor picked = at::index_select(grad, dim, index);
-  return sizes.size() == static_cast<size_t>(picked.dim()) ? picked : picked.reshape(sizes);
+  return sizes.size() == static_cast<size_t>(picked.dim()) ? picked.expand(sizes)
+                                                           : picked.reshape(sizes);
 }
 
 // ---- reductions into positions

@@ -217,11 +217,13 @@ Tensor svd_grad(const Tensor& gU_full, const Tensor& gS, const Tensor& gVh_full,
   TORCH_CHECK(U_full.dim() == S.dim() + 1,
               "svd_backward: the singular vectors are needed for the gradient, call linalg.svd or "
               "linalg.svdvals with an input that requires grad");
-  const Tensor U = U_full.narrow(-1, 0, k), Vh = Vh_full.narrow(-2, 0, k), V = h(Vh);
+  const Tensor U = U_full.size(-1) == k ? U_full : U_full.narrow(-1, 0, k);
+  const Tensor Vh = Vh_full.size(-2) == k ? Vh_full : Vh_full.narrow(-2, 0, k);
   const int64_t m = U.size(-2), n = Vh.size(-1);
   if (!gU_full.defined() && !gVh_full.defined()) {
     return m >= n ? mm(U, Vh * gS.unsqueeze(-1)) : mm(U * gS.unsqueeze(-2), Vh);
   }
+  const Tensor V = h(Vh);
   const Tensor gU = gU_full.defined() ? gU_full.narrow(-1, 0, k) : gU_full;
   const Tensor gV = gVh_full.defined() ? h(gVh_full.narrow(-2, 0, k)) : gVh_full;
   const auto skew = [](const Tensor& t) { return t - h(t); };

@@ -7,6 +7,7 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/conj.h>
+#include <ATen/ops/new_empty_strided.h>
 #include <ATen/ops/new_zeros.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zero.h>
@@ -46,6 +47,14 @@ struct ViewGeometry {
                                            at::kStrided, device, std::nullopt);
     return dense == c10::contiguous_strides(base_sizes) ? out
                                                         : at::as_strided(out, base_sizes, dense);
+  }
+  // A copy of `grad` with that layout.
+  Tensor copy_like_base(const Tensor& grad) const {
+    const c10::DimVector dense = c10::infer_dense_strides(base_sizes, base_strides);
+    Tensor out = at::_ops::new_empty_strided::call(grad, c10::as_symint_array(base_sizes),
+                                                   c10::as_symint_array(dense), dtype, at::kStrided,
+                                                   device, std::nullopt);
+    return out.copy_(grad);
   }
   // The part of a tensor laid out like the base that the view covers.
   Tensor part_of(const Tensor& whole) const {
@@ -94,8 +103,7 @@ class CopySlices final : public Node {
     TensorVec out;
     for (size_t i = 0; i < num_outputs(); ++i) out.push_back(Tensor());
     if (!grads[0].defined()) return out;
-    Tensor whole = geometry_.zeros_like_base(grads[0]);
-    whole.copy_(grads[0]);
+    const Tensor whole = geometry_.copy_like_base(grads[0]);
     const Tensor slice = geometry_.part_of(whole);
     TensorVec entering;
     entering.push_back(at::clone(slice));

@@ -157,10 +157,11 @@ AlongDim along_dim(const Tensor& self, const Tensor& indices, std::optional<int6
   DimVector shape = broadcast_shapes(self_sizes, index_sizes);
   shape[d] = indices.size(d);
   // Indices count modulo the size, so that negative ones count from the end.
-  const Tensor wrapped = self.size(d) == 0 ? indices : at::remainder(indices, Scalar(self.size(d)));
-  const Tensor broadcast_indices = wrapped.expand(shape);
+  const Tensor broadcast_indices = indices.expand(shape);
   shape[d] = self.size(d);
-  return {self.expand(shape), broadcast_indices, d};
+  const Tensor broadcast_self = self.expand(shape);
+  if (self.size(d) == 0) return {broadcast_self, broadcast_indices, d};
+  return {broadcast_self, at::remainder(broadcast_indices, Scalar(self.size(d))), d};
 }
 
 } // namespace
