@@ -5,13 +5,14 @@
 #include <type_traits>
 
 #include <c10/core/ScalarType.h>
-#include <c10/core/SymInt.h>
+#include <c10/core/SymNumbers.h>
 
 namespace c10 {
 
 class C10_API Scalar {
  public:
-  enum class Tag : uint8_t { Int, UInt, Double, Complex, Bool };
+  // Of the last three the value is a handle of a symbolic number.
+  enum class Tag : uint8_t { Int, UInt, Double, Complex, Bool, SymInt, SymFloat, SymBool };
 
   Scalar() : Scalar(int64_t(0)) {}
   Scalar(double v) : tag_(Tag::Double) { v_.d[0] = v; }
@@ -22,7 +23,11 @@ class C10_API Scalar {
   Scalar(complex<float> v) : Scalar(complex<double>(v.real_, v.imag_)) {}
   Scalar(complex<Half> v) : Scalar(complex<double>(float(v.real_), float(v.imag_))) {}
   Scalar(bool v) : tag_(Tag::Bool) { v_.i = v; }
-  Scalar(SymInt v) : tag_(Tag::Int) { v_.i = v.raw(); }
+  Scalar(c10::SymInt v) : tag_(v.is_symbolic() ? Tag::SymInt : Tag::Int) { v_.i = v.raw(); }
+  Scalar(c10::SymFloat v) : Scalar(v.is_symbolic() ? 0.0 : v.guard_float()) {
+    if (v.is_symbolic()) set_symbolic(Tag::SymFloat, v.raw());
+  }
+  Scalar(c10::SymBool v) : tag_(v.is_symbolic() ? Tag::SymBool : Tag::Bool) { v_.i = v.raw(); }
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
   Scalar(T v) : tag_(Tag::Int) {
     if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) {
@@ -35,22 +40,31 @@ class C10_API Scalar {
     v_.i = static_cast<int64_t>(v);
   }
 
-  bool isFloatingPoint() const { return tag_ == Tag::Double; }
+  bool isFloatingPoint() const { return tag_ == Tag::Double || tag_ == Tag::SymFloat; }
   bool isComplex() const { return tag_ == Tag::Complex; }
-  bool isBoolean() const { return tag_ == Tag::Bool; }
+  bool isBoolean() const { return tag_ == Tag::Bool || tag_ == Tag::SymBool; }
   // Integers; with include_bool also bools.
   bool isIntegral(bool include_bool) const {
-    return tag_ == Tag::Int || tag_ == Tag::UInt || (include_bool && tag_ == Tag::Bool);
+    return tag_ == Tag::Int || tag_ == Tag::UInt || tag_ == Tag::SymInt ||
+           (include_bool && isBoolean());
   }
   Tag tag() const { return tag_; }
+  bool is_symbolic() const { return tag_ >= Tag::SymInt; }
+  // From and to the handle of a symbolic number of any sort.
+  static Scalar of_handle(int64_t raw);
+  int64_t symbolic_raw() const { return v_.i; }
+  // The same number, plain: a symbolic one is guarded to be what it is in the traced run.
+  Scalar guarded() const;
   // The dtype the number would have as a tensor: Double, ComplexDouble, Bool, Long or UInt64.
   ScalarType type() const {
     switch (tag_) {
     case Tag::Double:
+    case Tag::SymFloat:
       return kDouble;
     case Tag::Complex:
       return kComplexDouble;
     case Tag::Bool:
+    case Tag::SymBool:
       return kBool;
     case Tag::UInt:
       return kUInt64;
@@ -91,9 +105,16 @@ class C10_API Scalar {
       return v_.d[0];
     case Tag::UInt:
       return double(v_.u);
-    default:
+    case Tag::Int:
+    case Tag::Bool:
       return double(v_.i);
+    default:
+      return guarded().as_double();
     }
+  }
+  void set_symbolic(Tag tag, int64_t raw) {
+    tag_ = tag;
+    v_.i = raw;
   }
   // Within the finite range of a floating type, or infinite or NaN.
   template <class T> static bool in_range(double d) {
@@ -125,6 +146,7 @@ class C10_API Scalar {
 
 template <class T> T Scalar::to() const {
   if constexpr (std::is_same_v<T, bool>) {
+    if (C10_UNLIKELY(is_symbolic())) return guarded().to<T>();
     return tag_ == Tag::Complex ? v_.d[0] != 0 || v_.d[1] != 0
                                 : (tag_ == Tag::Double ? v_.d[0] != 0 : v_.i != 0);
   } else if constexpr (std::is_integral_v<T>) {
@@ -141,6 +163,7 @@ template <class T> T Scalar::to() const {
       if (v_.u > uint64_t(std::numeric_limits<T>::max())) throw_overflow(scalar_type_of<T>);
       return static_cast<T>(v_.u);
     }
+    if (C10_UNLIKELY(is_symbolic())) return guarded().to<T>();
     const double d = v_.d[0];
     if (tag_ == Tag::Complex && v_.d[1] != 0) throw_overflow(scalar_type_of<T>);
     // The number has to be in range before its fraction goes: neither 127.5 nor -0.5 wrap or round.

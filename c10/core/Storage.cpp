@@ -30,6 +30,7 @@ void StorageImpl::resize(size_t nbytes) {
   TORCH_CHECK(resizable_, "Trying to resize storage that is not resizable");
   if (device().is_meta()) {
     nbytes_ = nbytes;
+    symbolic_.reset();
     return;
   }
   TORCH_CHECK(allocator_ != nullptr, "Trying to resize storage without an allocator");
@@ -54,6 +55,13 @@ void StorageImpl::resize(size_t nbytes) {
   }
   retire_memory(this, set_data(std::move(fresh), nbytes));
   widest_ = reach;
+}
+
+void StorageImpl::set_sym_nbytes(SymInt nbytes) {
+  symbolic_.reset();
+  nbytes_ = static_cast<size_t>(nbytes.hint().value_or(0));
+  if (nbytes.is_symbolic())
+    symbolic_.reset(new SymbolicLength{nbytes, symbolic_node(nbytes.raw())->owner()});
 }
 
 Storage make_storage(size_t nbytes, Device device) {

@@ -1,6 +1,7 @@
 // A block of memory that tensors view. Storage is the counted handle, StorageImpl the object.
 #pragma once
 #include <c10/core/Allocator.h>
+#include <c10/core/SymInt.h>
 #include <c10/util/intrusive_ptr.h>
 
 namespace c10 {
@@ -18,6 +19,12 @@ class C10_API StorageImpl final : public intrusive_ptr_target {
   void* data() const { return data_.get(); }
   const DataPtr& data_ptr() const { return data_; }
   size_t nbytes() const { return nbytes_; }
+  // The length as a number that may be symbolic; `nbytes()` is then that of the traced run. Only
+  // storages without memory have such lengths.
+  SymInt sym_nbytes() const {
+    return C10_LIKELY(!symbolic_) ? SymInt(static_cast<int64_t>(nbytes_)) : symbolic_->nbytes;
+  }
+  void set_sym_nbytes(SymInt nbytes);
   Device device() const { return data_.device(); }
   Allocator* allocator() const { return allocator_; }
   bool resizable() const { return resizable_; }
@@ -27,6 +34,7 @@ class C10_API StorageImpl final : public intrusive_ptr_target {
     std::swap(data_, data);
     nbytes_ = nbytes;
     widest_ = nbytes;
+    symbolic_.reset();
     return data;
   }
   // Grows or shrinks through the storage's own allocator and keeps the common prefix. Nothing
@@ -44,6 +52,11 @@ class C10_API StorageImpl final : public intrusive_ptr_target {
   size_t widest_; // bytes that a view made earlier may reach
   Allocator* allocator_;
   bool resizable_;
+  struct SymbolicLength {
+    SymInt nbytes;
+    std::shared_ptr<void> owner; // of the symbols
+  };
+  std::unique_ptr<SymbolicLength> symbolic_;
 };
 
 using Storage = intrusive_ptr<StorageImpl>;

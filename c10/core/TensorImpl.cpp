@@ -145,29 +145,10 @@ void TensorImpl::update_flags() {
       contiguous_ || channels_last_contiguous_ || c10::is_non_overlapping_and_dense(sizes, strides);
 }
 
-void TensorImpl::set_symbolic_geometry(SymIntArrayRef sizes, SymIntArrayRef strides,
-                                       SymInt offset) {
-  ExtraMeta& extra = ensure_extra();
-  extra.symbolic_sizes.clear();
-  extra.symbolic_strides.clear();
-  SymInt numel = 1;
-  for (SymInt s : sizes) {
-    extra.symbolic_sizes.push_back(s.raw());
-    numel = numel * s;
-  }
-  for (SymInt s : strides) extra.symbolic_strides.push_back(s.raw());
-  extra.symbolic_offset = offset.raw();
-  extra.symbolic_numel = numel.raw();
-  reserve_dims(sizes.size());
-  symbolic_ = true;
-}
-
 ExtraMeta& TensorImpl::ensure_extra() {
   if (!extra_) extra_ = std::make_unique<ExtraMeta>();
   return *extra_;
 }
-
-void TensorImpl::throw_symbolic() { throw_symbolic_list(); }
 
 void TensorImpl::copy_metadata_from(const TensorImpl& from) {
   if (C10_UNLIKELY(pyobj != nullptr)) retire(storage_);

@@ -8,6 +8,12 @@
 // came from alive, with the whole graph behind it: the counter then moves to a small object of its
 // own that both hold. `x.data` makes a tensor with the storage of x and a counter of its own, which
 // is why the counter is not in the storage.
+//
+// Note [Sizes that are symbols]
+// A symbolic tensor keeps its SymInts in ExtraMeta and, in the slots of plain ones, what they are
+// in the traced run. Code that asks for plain sizes gets those, and the shape environment records
+// that it did: the trace is then valid for these sizes alone. Sizes that depend on data have no
+// such value and raise DataDependentError. Contiguity and its kin are decided when asked for.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -35,6 +41,8 @@ struct C10_API ExtraMeta {
   std::vector<int64_t> symbolic_strides;
   int64_t symbolic_offset = 0;
   int64_t symbolic_numel = 0;
+  std::shared_ptr<void> symbolic_owner; // the environment of the symbols
+  uint8_t known_flags = 0;              // which of the layout's questions were decided
 };
 
 // A version counter that several tensors share.
@@ -56,14 +64,26 @@ class C10_API TensorImpl : public intrusive_ptr_target {
 
   // ---- geometry
   int64_t dim() const { return ndim_; }
-  int64_t numel() const { return numel_; }
+  int64_t numel() const {
+    if (C10_UNLIKELY(symbolic_)) guard_numel();
+    return numel_;
+  }
   IntArrayRef sizes() const {
-    if (C10_UNLIKELY(symbolic_)) throw_symbolic();
+    if (C10_UNLIKELY(symbolic_)) guard_sizes();
     return {dims_, ndim_};
   }
   IntArrayRef strides() const {
-    if (C10_UNLIKELY(symbolic_)) throw_symbolic();
+    if (C10_UNLIKELY(symbolic_)) guard_strides();
     return {dims_ + ndim_, ndim_};
+  }
+  // Of one dimension, 0 <= d < dim().
+  int64_t size(int64_t d) const {
+    if (C10_UNLIKELY(symbolic_)) guard_size(d);
+    return dims_[d];
+  }
+  int64_t stride(int64_t d) const {
+    if (C10_UNLIKELY(symbolic_)) guard_stride(d);
+    return dims_[ndim_ + d];
   }
   SymIntArrayRef sym_sizes() const {
     return C10_LIKELY(!symbolic_) ? as_symint_array({dims_, ndim_})
@@ -77,28 +97,39 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   SymInt sym_storage_offset() const {
     return SymInt::from_raw(symbolic_ ? extra_->symbolic_offset : storage_offset_);
   }
-  int64_t storage_offset() const { return storage_offset_; }
-  bool is_contiguous() const { return contiguous_; }
+  int64_t storage_offset() const {
+    if (C10_UNLIKELY(symbolic_)) guard_offset();
+    return storage_offset_;
+  }
+  bool is_contiguous() const {
+    return C10_LIKELY(!symbolic_) ? contiguous_ : symbolic_flag(Flag::Contiguous);
+  }
   bool is_contiguous(MemoryFormat format) const {
     switch (format) {
     case MemoryFormat::ChannelsLast:
-      return channels_last_contiguous_ && ndim_ == 4;
+      return ndim_ == 4 && is_channels_last_contiguous();
     case MemoryFormat::ChannelsLast3d:
-      return channels_last_contiguous_ && ndim_ == 5;
+      return ndim_ == 5 && is_channels_last_contiguous();
     default:
-      return contiguous_;
+      return is_contiguous();
     }
   }
-  bool is_non_overlapping_and_dense() const { return dense_; }
+  bool is_non_overlapping_and_dense() const {
+    return C10_LIKELY(!symbolic_) ? dense_ : symbolic_flag(Flag::Dense);
+  }
   // The strides order channels innermost (used by memory_format=preserve and
   // suggest_memory_format).
-  bool is_strides_like_channels_last() const { return channels_last_strides_; }
+  bool is_strides_like_channels_last() const {
+    return C10_LIKELY(!symbolic_) ? channels_last_strides_
+                                  : symbolic_flag(Flag::ChannelsLastStrides);
+  }
 
   // Trusted setters: the caller has checked that storage covers the geometry. Outside data goes
   // through at::detail::checked_view (ATen/core/EmptyTensor.h).
   void set_contiguous(IntArrayRef sizes);
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset);
   void set_storage_offset(int64_t offset) { storage_offset_ = offset; }
+  // The same where numbers may be symbolic (Note [Sizes that are symbols]).
   void set_symbolic_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset);
   bool has_symbolic_sizes() const { return symbolic_; }
 
@@ -210,7 +241,19 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   }
   // The counter as an object of its own, made when first shared.
   VersionCounter* shared_counter() const;
-  [[noreturn]] static void throw_symbolic();
+  bool is_channels_last_contiguous() const {
+    return C10_LIKELY(!symbolic_) ? channels_last_contiguous_ : symbolic_flag(Flag::ChannelsLast);
+  }
+  // ---- symbolic tensors (SymbolicGeometry.cpp)
+  enum class Flag : uint8_t { Contiguous, ChannelsLast, ChannelsLastStrides, Dense };
+  void guard_sizes() const;
+  void guard_strides() const;
+  void guard_size(int64_t d) const;
+  void guard_stride(int64_t d) const;
+  void guard_numel() const;
+  void guard_offset() const;
+  bool symbolic_flag(Flag flag) const;
+  bool decide_flag(Flag flag) const;
   static SymIntArrayRef symbolic_list(const std::vector<int64_t>& raw) {
     return {reinterpret_cast<const SymInt*>(raw.data()), raw.size()};
   }

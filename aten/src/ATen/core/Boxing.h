@@ -38,9 +38,10 @@ CRESSET_BOXING_ARG(TensorList, std::vector<Tensor>, v.toTensorList())
 CRESSET_BOXING_ARG(OptionalTensorList, std::vector<std::optional<Tensor>>, v.toOptionalTensorList())
 CRESSET_BOXING_ARG(ArrayRef<Scalar>, std::vector<Scalar>, v.toScalarList())
 #undef CRESSET_BOXING_ARG
+inline bool is_number(const IValue& v) { return v.isInt() || v.isSymbol(); }
 template <> struct Arg<IntArrayRef> {
   explicit Arg(const IValue& v)
-      : value(v.isInt() ? std::vector<int64_t>{v.toInt()} : v.toIntList()) {}
+      : value(is_number(v) ? std::vector<int64_t>{v.toSymInt().raw()} : v.toIntList()) {}
   IntArrayRef get() {
     return c10::as_int_array(
         SymIntArrayRef(reinterpret_cast<const SymInt*>(value.data()), value.size()));
@@ -49,7 +50,7 @@ template <> struct Arg<IntArrayRef> {
 };
 template <> struct Arg<SymIntArrayRef> {
   explicit Arg(const IValue& v)
-      : value(v.isInt() ? std::vector<int64_t>{v.toInt()} : v.toIntList()) {}
+      : value(is_number(v) ? std::vector<int64_t>{v.toSymInt().raw()} : v.toIntList()) {}
   SymIntArrayRef get() { return {reinterpret_cast<const SymInt*>(value.data()), value.size()}; }
   std::vector<int64_t> value;
 };

@@ -3,10 +3,11 @@
 
 namespace at {
 namespace {
-const char* const kKinds[] = {
-    "None",    "Tensor",     "int",      "float",        "bool",      "complex", "str",
-    "Device",  "ScalarType", "Layout",   "MemoryFormat", "Generator", "Storage", "int[]",
-    "float[]", "bool[]",     "Tensor[]", "Tensor?[]",    "Scalar[]",  "list",    "object"};
+const char* const kKinds[] = {"None",         "Tensor",    "int",       "float",      "bool",
+                              "complex",      "str",       "Device",    "ScalarType", "Layout",
+                              "MemoryFormat", "Generator", "Storage",   "int[]",      "float[]",
+                              "bool[]",       "Tensor[]",  "Tensor?[]", "Scalar[]",   "list",
+                              "object",       "symbol"};
 }
 
 const char* IValue::kind() const { return kKinds[static_cast<int>(tag)]; }
@@ -18,6 +19,11 @@ void IValue::throw_kind(Tag wanted) const {
 
 IValue::IValue(const Scalar& s) {
   switch (s.tag()) {
+  case Scalar::Tag::SymInt:
+  case Scalar::Tag::SymFloat:
+  case Scalar::Tag::SymBool:
+    *this = IValue(SymInt::from_raw(s.symbolic_raw()));
+    break;
   case Scalar::Tag::Double:
     *this = IValue(s.to<double>());
     break;
@@ -43,20 +49,25 @@ at::Tensor IValue::toTensor() const {
       c10::intrusive_ptr<TensorImpl>::unsafe_retain(static_cast<TensorImpl*>(ref.get())));
 }
 int64_t IValue::toInt() const {
+  if (tag == Tag::Symbol) return c10::symbolic_node(bits.i)->guard_int("an int", 0);
   if (tag != Tag::Int && tag != Tag::Bool) throw_kind(Tag::Int);
   return bits.i;
 }
 double IValue::toDouble() const {
+  if (tag == Tag::Symbol) return toScalar().toDouble();
   if (tag == Tag::Int) return static_cast<double>(bits.i);
   if (tag != Tag::Double) throw_kind(Tag::Double);
   return bits.d[0];
 }
 bool IValue::toBool() const {
+  if (tag == Tag::Symbol) return toScalar().toBool();
   if (tag != Tag::Bool) throw_kind(Tag::Bool);
   return bits.i != 0;
 }
 Scalar IValue::toScalar() const {
   switch (tag) {
+  case Tag::Symbol:
+    return Scalar::of_handle(bits.i);
   case Tag::Int:
     return Scalar(bits.i);
   case Tag::Double:

@@ -29,6 +29,7 @@ struct TORCH_API IValue {
     ScalarList,
     List,
     Opaque,
+    Symbol, // the handle of a symbolic number of any sort
   };
   // Keeps a list or string alive behind the counted pointer.
   template <class T> struct Holder final : c10::intrusive_ptr_target {
@@ -40,7 +41,7 @@ struct TORCH_API IValue {
   IValue(at::Tensor t) : tag(t.defined() ? Tag::Tensor : Tag::None), ref(t.take_impl()) {}
   IValue(int64_t v) : tag(Tag::Int) { bits.i = v; }
   IValue(int v) : IValue(int64_t(v)) {}
-  IValue(SymInt v) : tag(Tag::Int) { bits.i = v.raw(); }
+  IValue(SymInt v) : tag(v.is_symbolic() ? Tag::Symbol : Tag::Int) { bits.i = v.raw(); }
   IValue(double v) : tag(Tag::Double) { bits.d[0] = v; }
   IValue(bool v) : tag(Tag::Bool) { bits.i = v; }
   IValue(c10::complex<double> v) : tag(Tag::Complex) { bits.d[0] = v.real_, bits.d[1] = v.imag_; }
@@ -88,6 +89,7 @@ struct TORCH_API IValue {
   bool isNone() const { return tag == Tag::None; }
   bool isTensor() const { return tag == Tag::Tensor; }
   bool isInt() const { return tag == Tag::Int; }
+  bool isSymbol() const { return tag == Tag::Symbol; }
   bool isDouble() const { return tag == Tag::Double; }
   bool isBool() const { return tag == Tag::Bool; }
   bool isString() const { return tag == Tag::String; }
@@ -96,10 +98,11 @@ struct TORCH_API IValue {
   bool isIntList() const { return tag == Tag::IntList; }
   bool isList() const { return tag == Tag::List; }
 
-  // Accessors: Error when the value is of another kind. None reads as an undefined tensor.
+  // Accessors: Error when the value is of another kind. None reads as an undefined tensor, a
+  // symbolic number where a plain one is wanted as its guarded value.
   at::Tensor toTensor() const;
   int64_t toInt() const;
-  SymInt toSymInt() const { return SymInt::from_raw(toInt()); }
+  SymInt toSymInt() const { return isSymbol() ? SymInt::from_raw(bits.i) : SymInt(toInt()); }
   double toDouble() const;
   bool toBool() const;
   Scalar toScalar() const;

@@ -81,9 +81,10 @@ class TORCH_API Tensor {
   SymIntArrayRef sym_strides() const { return impl_->sym_strides(); }
   SymInt sym_numel() const { return impl_->sym_numel(); }
   SymInt sym_size(int64_t d) const { return impl_->sym_sizes()[wrap_dim(d)]; }
+  SymInt sym_stride(int64_t d) const { return impl_->sym_strides()[wrap_dim(d)]; }
   SymInt sym_storage_offset() const { return impl_->sym_storage_offset(); }
-  int64_t size(int64_t d) const { return impl_->sizes()[wrap_dim(d)]; }
-  int64_t stride(int64_t d) const { return impl_->strides()[wrap_dim(d)]; }
+  int64_t size(int64_t d) const { return impl_->size(wrap_dim(d)); }
+  int64_t stride(int64_t d) const { return impl_->stride(wrap_dim(d)); }
   int64_t storage_offset() const { return impl_->storage_offset(); }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
     return impl_->is_contiguous(format);
