@@ -98,6 +98,8 @@ from torch._symbolic import (
     _sym_atan,
     _sym_cos,
     _sym_cosh,
+    _sym_is_integer,
+    _sym_log2,
     _sym_sin,
     _sym_sinh,
     _sym_sqrt,

@@ -1,134 +1,14 @@
-"""Symbolic numbers: what a size is while a program is traced with shapes that are not fixed.
-
-The classes wrap a node that knows how to build expressions; the functions below work on plain
-numbers and symbolic ones alike, so that library code need not ask which it has."""
+"""Functions of numbers that may be symbolic. A symbolic number (torch.SymInt, SymFloat, SymBool) is
+what a size is while a program is traced with shapes that are not fixed; the functions below work on
+plain numbers and symbolic ones alike, so that library code need not ask which it has."""
 
 from __future__ import annotations
 
 import functools
 import math
 
+from torch._C import SymBool, SymFloat, SymInt
 from torch.overrides import handle_torch_function, has_torch_function
-
-_BINARY = {
-    "add": "__add__ __radd__",
-    "sub": "__sub__ __rsub__",
-    "mul": "__mul__ __rmul__",
-    "floordiv": "__floordiv__ __rfloordiv__",
-    "truediv": "__truediv__ __rtruediv__",
-    "mod": "__mod__ __rmod__",
-    "pow": "__pow__ __rpow__",
-    "and": "__and__ __rand__",
-    "or": "__or__ __ror__",
-}
-_COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
-_UNARY = ("neg", "abs", "ceil", "floor", "round", "trunc")
-
-
-class _SymNumber:
-    """A number known by its node. `node` offers one method per operation: add, sub, lt, guard_int,
-    ...
-    """
-
-    __slots__ = ("node",)
-
-    def __init__(self, node) -> None:
-        self.node = node
-
-    def __repr__(self) -> str:
-        return str(self.node)
-
-    def __hash__(self) -> int:
-        return hash(self.node)
-
-
-def _install_operators(cls) -> None:
-    def binary(name, reflected):
-        def method(self, other):
-            other_node = getattr(other, "node", None)
-            if other_node is None:
-                if not isinstance(other, (bool, int, float)):
-                    return NotImplemented
-                other_node = self.node.wrap(other)
-            left, right = (other_node, self.node) if reflected else (self.node, other_node)
-            return getattr(left, name)(right)
-
-        return method
-
-    for name, methods in _BINARY.items():
-        for method, reflected in zip(methods.split(), (False, True), strict=True):
-            setattr(cls, method, binary(name, reflected))
-    for name in _COMPARE:
-        setattr(cls, f"__{name}__", binary(name, False))
-    for name in _UNARY:
-        setattr(cls, f"__{name}__", lambda self, name=name: getattr(self.node, name)())
-
-
-class SymInt(_SymNumber):
-    """A symbolic integer."""
-
-    __slots__ = ()
-
-    def __int__(self):
-        return self.node.guard_int()
-
-    __index__ = __int__
-
-    def __bool__(self) -> bool:
-        return bool(self != 0)
-
-    def __float__(self) -> float:
-        return float(self.node.guard_int())
-
-    def __sym_int__(self):
-        return self
-
-    def __sym_float__(self):
-        return self.node.to_float()
-
-
-class SymFloat(_SymNumber):
-    """A symbolic floating point number."""
-
-    __slots__ = ()
-
-    def __float__(self):
-        return self.node.guard_float()
-
-    def __bool__(self) -> bool:
-        return bool(self != 0)
-
-    def __int__(self) -> int:
-        return int(self.node.guard_float())
-
-    def __sym_float__(self):
-        return self
-
-    def is_integer(self):
-        """Whether the value is a whole number."""
-        return self.node.is_integer()
-
-
-class SymBool(_SymNumber):
-    """A symbolic truth value. Asking for its truth value decides it, by a guard."""
-
-    __slots__ = ()
-
-    def __bool__(self):
-        return self.node.guard_bool()
-
-    def __int__(self) -> int:
-        return int(self.node.guard_bool())
-
-    def __sym_not__(self):
-        return self.node.sym_not()
-
-
-for _cls in (SymInt, SymFloat, SymBool):
-    _hash = _cls.__hash__
-    _install_operators(_cls)
-    _cls.__hash__ = _hash
-del _cls, _hash
 
 
 def _overridable(function):
@@ -149,7 +29,9 @@ def _overridable(function):
 @_overridable
 def sym_not(a):
     """`not a`, also for symbolic truth values."""
-    return a.__sym_not__() if hasattr(a, "__sym_not__") else not a
+    if hasattr(a, "__sym_not__"):
+        return a.__sym_not__()
+    return a == 0 if isinstance(a, SymInt) else not a
 
 
 @_overridable
@@ -180,7 +62,7 @@ def sym_max(a, b):
     """max(a, b), also for symbolic numbers; a float if either is one."""
     for x, y in ((a, b), (b, a)):
         if isinstance(x, (SymInt, SymFloat)):
-            return x.node.sym_max(getattr(y, "node", None) or x.node.wrap(y))
+            return x.__sym_max__(y)
     return _float_if_mixed(a, b, max(a, b))
 
 
@@ -189,7 +71,7 @@ def sym_min(a, b):
     """min(a, b), also for symbolic numbers; a float if either is one."""
     for x, y in ((a, b), (b, a)):
         if isinstance(x, (SymInt, SymFloat)):
-            return x.node.sym_min(getattr(y, "node", None) or x.node.wrap(y))
+            return x.__sym_min__(y)
     return _float_if_mixed(a, b, min(a, b))
 
 
@@ -204,15 +86,15 @@ def sym_ite(b, t, f):
     """`t if b else f`, also for a symbolic b."""
     if not isinstance(b, (SymBool, bool)) or type(t) is not type(f):
         raise TypeError("sym_ite expects a bool and two values of the same type")
-    return b.node.sym_ite(t, f) if isinstance(b, SymBool) else (t if b else f)
+    return b.__sym_ite__(t, f) if isinstance(b, SymBool) else (t if b else f)
 
 
 def _sym_math(name):
     """The function `name` of math, also for a symbolic number."""
     plain = getattr(math, name)
 
-    def function(a) -> float:
-        return getattr(a.node, name)() if isinstance(a, (SymInt, SymFloat)) else plain(a)
+    def function(a):
+        return a._sym_function(name) if isinstance(a, (SymInt, SymFloat)) else plain(a)
 
     function.__name__ = function.__qualname__ = f"_sym_{name}"
     function.__doc__ = f"math.{name}, also of a symbolic number."
@@ -229,3 +111,40 @@ _sym_tanh = _sym_math("tanh")
 _sym_asin = _sym_math("asin")
 _sym_acos = _sym_math("acos")
 _sym_atan = _sym_math("atan")
+_sym_log2 = _sym_math("log2")
+
+
+def _sym_is_integer(a):
+    """Whether a number is whole, also of a symbolic one."""
+    return a.is_integer()
+
+
+class _ConstantNode:
+    """The node of a symbolic number that is one value: operations on it are operations on the
+    value."""
+
+    __slots__ = ("constant",)
+
+    def __init__(self, constant) -> None:
+        self.constant = constant
+
+    def maybe_as_bool(self):
+        """The value."""
+        return self.constant
+
+    def guard_bool(self, file="", line=0):
+        """The value."""
+        return self.constant
+
+    def is_symbolic(self) -> bool:
+        """No: it has no symbols."""
+        return False
+
+    def __str__(self) -> str:
+        return str(self.constant)
+
+    def __eq__(self, other):
+        return isinstance(other, _ConstantNode) and self.constant == other.constant
+
+    def __hash__(self) -> int:
+        return hash(self.constant)

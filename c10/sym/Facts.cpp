@@ -54,7 +54,23 @@ Interval Facts::range_of_sum(Expr e) {
     out = Interval::add(out, Interval::scale(range(e->args[i]), e->coefs[i]));
   const LinearForm f = linear_form(arena_, e);
   if (f.form != e) out = out.intersect(applied(range(f.form), f));
-  return out;
+  return out.intersect(range_by_factor(e));
+}
+
+// s0*s1 - s1 is s1 * (s0 - 1): a factor of all terms bounds the sum where the terms alone do not.
+Interval Facts::range_by_factor(Expr e) {
+  if (e->integer != 0 || e->count < 2) return {};
+  for (Expr factor : atoms_of(e->args[0])) {
+    const auto divides = [&](Expr m) {
+      const auto atoms = atoms_of(m);
+      return std::find(atoms.begin(), atoms.end(), factor) != atoms.end();
+    };
+    if (!std::all_of(e->args, e->args + e->count, divides)) continue;
+    const Expr rest = arena_.floordiv(e, factor);
+    if (rest->kind != Kind::Sum) continue;
+    return Interval::mul(range(factor), range(rest));
+  }
+  return {};
 }
 
 Interval Facts::computed_range(Expr e) {

@@ -59,6 +59,7 @@ class C10_API Facts {
 
   Interval computed_range(Expr e);
   Interval range_of_sum(Expr e);
+  Interval range_by_factor(Expr e);
   Interval by_one_axiom(Expr form);
   Expr simplified_operands(Expr e);
   Expr by_range(Expr e);

@@ -4,6 +4,7 @@
 #include <c10/sym/Print.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <c10/sym/Polynomial.h>
@@ -38,7 +39,9 @@ bool comes_first(const TermText& a, const TermText& b) {
 
 class Printer {
  public:
-  Printer(const Arena& arena, Dialect dialect) : arena_(arena), dialect_(dialect) {}
+  using Rename = std::function<std::string(const std::string&)>;
+  Printer(const Arena& arena, Dialect dialect, const Rename* rename = nullptr)
+      : arena_(arena), dialect_(dialect), rename_(rename) {}
 
   Text print(Expr e) const {
     switch (e->kind) {
@@ -49,7 +52,7 @@ class Printer {
     case Kind::Truth:
       return {truth(e->integer != 0), kCall};
     case Kind::Symbol:
-      return {arena_.info(e).name, kCall};
+      return {rename_ ? (*rename_)(arena_.info(e).name) : arena_.info(e).name, kCall};
     case Kind::Sum:
       return sum(e);
     case Kind::Product:
@@ -65,9 +68,9 @@ class Printer {
     case Kind::Ne:
       return relation(e, "Ne", " != ");
     case Kind::Lt:
-      return relation(e, nullptr, " < ");
+      return order(e, " < ", " > ");
     case Kind::Le:
-      return relation(e, nullptr, " <= ");
+      return order(e, " <= ", " >= ");
     case Kind::And:
       return junction(e, kAnd, " & ", " and ", " && ");
     case Kind::Or:
@@ -78,6 +81,8 @@ class Printer {
       return infix(e, " + ", kSum);
     case Kind::FloatMul:
       return infix(e, dialect_ == Dialect::Torch ? "*" : " * ", kProduct);
+    case Kind::FloatDiv:
+      return is(Dialect::Torch) ? quotient(e) : call(e);
     default:
       return call(e);
     }
@@ -164,6 +169,18 @@ class Printer {
     return {"(" + inside(e->args[0], kPower) + between + inside(e->args[1], kPower) + ")", kCall};
   }
 
+  // The division of two integers has a name of its own.
+  Text quotient(Expr e) const {
+    std::string out;
+    for (Expr a : e->operands()) {
+      const bool whole = a->kind == Kind::Real && a->real == std::floor(a->real);
+      if (a->kind != Kind::ToFloat && !whole) return call(e);
+      const std::string text = whole ? std::to_string(int64_t(a->real)) : print(a->args[0]).text;
+      out += (out.empty() ? "" : ", ") + text;
+    }
+    return {"IntTrueDiv(" + out + ")", kCall};
+  }
+
   Text remainder(Expr e) const {
     if (is(Dialect::Cpp)) return {"floor_mod(" + list(e) + ")", kCall};
     if (is(Dialect::Torch)) return {"Mod(" + list(e) + ")", kCall};
@@ -178,9 +195,15 @@ class Printer {
     return {a + " if " + c + " else " + b, kChoice};
   }
 
+  // 's0 > 3', not '3 < s0'.
+  Text order(Expr e, const char* symbol, const char* mirrored) const {
+    const bool flip = is_constant(e->args[0]);
+    const Expr a = e->args[flip ? 1 : 0], b = e->args[flip ? 0 : 1];
+    return {inside(a, kSum) + (flip ? mirrored : symbol) + inside(b, kSum), kCompare};
+  }
+
   Text relation(Expr e, const char* name, const char* symbol) const {
-    if (is(Dialect::Torch) && name != nullptr)
-      return {std::string(name) + "(" + list(e) + ")", kCall};
+    if (is(Dialect::Torch)) return {std::string(name) + "(" + list(e) + ")", kCall};
     return {inside(e->args[0], kSum) + symbol + inside(e->args[1], kSum), kCompare};
   }
 
@@ -245,12 +268,18 @@ class Printer {
 
   const Arena& arena_;
   Dialect dialect_;
+  const Rename* rename_;
 };
 
 } // namespace
 
 std::string print(const Arena& arena, Expr e, Dialect dialect) {
   return Printer(arena, dialect).print(e).text;
+}
+
+std::string print(const Arena& arena, Expr e, Dialect dialect,
+                  const std::function<std::string(const std::string&)>& rename) {
+  return Printer(arena, dialect, &rename).print(e).text;
 }
 
 } // namespace c10::sym

@@ -1,5 +1,7 @@
 // Expressions as text: as PyTorch prints them, as Python and as C++ that compute them.
 #pragma once
+#include <functional>
+
 #include <c10/sym/Expr.h>
 
 namespace c10::sym {
@@ -11,5 +13,8 @@ enum class Dialect : uint8_t {
 };
 
 C10_API std::string print(const Arena& arena, Expr e, Dialect dialect = Dialect::Torch);
+// With other names for the symbols: expressions such as L['x'].size()[0].
+C10_API std::string print(const Arena& arena, Expr e, Dialect dialect,
+                          const std::function<std::string(const std::string&)>& rename);
 
 } // namespace c10::sym

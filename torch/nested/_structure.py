@@ -27,6 +27,10 @@ class _Number(int):
         return lambda symbol: symbol._refuse(operation)
 
 
+class _Indeterminate(ValueError, RuntimeError):
+    """A relation that holds for some of the lengths and not for others."""
+
+
 class RaggedSize:
     """The node of the symbolic size `factor * j`, where j stands for the lengths of all components
     at once. It can be compared and multiplied; it has no value."""
@@ -51,15 +55,16 @@ class RaggedSize:
 
     def _refuse(self, what):
         raise NotImplementedError(
-            f"{what}: the size {self} of a nested tensor's ragged dimension stands for several "
-            "lengths; it can be compared for equality and multiplied by an int"
+            f"{what} not supported by NestedIntSymNode: the size {self} of a nested tensor's ragged "
+            "dimension stands for several lengths; it can be compared for equality and multiplied "
+            "by an int"
         )
 
     def wrap(self, number) -> _Number:
         """A plain number as an operand."""
         return _Number(number) if isinstance(number, int) else self._refuse("float")
 
-    def guard_int(self) -> None:
+    def guard_int(self, file: str = "", line: int = 0) -> None:
         """Asked for by int() and by operators that need a number."""
         self._refuse("int")
 
@@ -68,6 +73,18 @@ class RaggedSize:
         if isinstance(other, int):
             return SymInt(RaggedSize(self.name, self.factor * other))
         self._refuse("mul")
+
+    def is_symbolic(self) -> bool:
+        """No: it is made of no symbols that have values."""
+        return False
+
+    def maybe_as_int(self) -> None:
+        """It has no value."""
+        return None
+
+    def is_nested_int(self) -> bool:
+        """Yes."""
+        return True
 
     def eq(self, other) -> bool:
         """Whether both are the same symbol."""
@@ -81,7 +98,7 @@ class RaggedSize:
         """Sure for the symbol itself and for bounds that every size fulfils."""
         if self == other or (isinstance(other, int) and other <= 2):
             return True
-        raise ValueError("ge: relation is indeterminate")
+        raise _Indeterminate("ge: relation is indeterminate")
 
     def gt(self, other) -> bool:
         """As ge, one more."""

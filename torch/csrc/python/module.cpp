@@ -26,6 +26,7 @@
 #include <torch/csrc/python/runtime/exceptions.h>
 #include <torch/csrc/python/runtime/profiler.h>
 #include <torch/csrc/python/runtime/runtime.h>
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/indexing.h>
 #include <torch/csrc/python/tensor/interop.h>
 #include <torch/csrc/python/tensor/storage.h>
@@ -142,14 +143,15 @@ bool init_devices(PyObject* m) {
 
 bool init_all(PyObject* m) {
   return watch_interpreter_exit() && init_exceptions(m) && init_dtype(m) && init_layout(m) &&
-         init_size(m) && init_torch_function(m) && init_tensor(m) && init_device(m) &&
-         init_finfo(m) && init_generator(m) && init_storage(m) && init_construct(m) &&
-         init_indexing(m) && init_interop(m) && init_runtime(m) && init_dispatch(m) &&
-         init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
-         init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
-         init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
-         init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
-         init_aot(m) && init_devices(m) && add_operators(m);
+         init_size(m) && init_shape_env(m) && init_sym_node(m) && init_sym(m) &&
+         init_torch_function(m) && init_tensor(m) && init_device(m) && init_finfo(m) &&
+         init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
+         init_interop(m) && init_runtime(m) && init_dispatch(m) && init_autograd_node(m) &&
+         init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
+         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
+         init_functorch(m) && init_functional(m) && init_autocast(m) && init_profiler(m) &&
+         init_module_base(m) && init_pytree(m) && fx::init_fx(m) && init_aot(m) &&
+         init_devices(m) && add_operators(m);
 }
 
 } // namespace

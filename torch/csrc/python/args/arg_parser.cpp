@@ -3,6 +3,7 @@
 #include <torch/csrc/python/args/arg_match.h>
 
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/storage.h>
 
 #include <ATen/core/HandlerKeys.h>
@@ -30,10 +31,11 @@ bool is_scalar_tensor(PyObject* o) {
 bool is_float_like(PyObject* o) {
   if (PyFloat_Check(o) || PyLong_Check(o)) return true;
   if (is_tensor(o)) return is_scalar_tensor(o) && !tensor_of(o).is_complex();
+  if (is_sym_number(o)) return true;
   return is_numpy_scalar(o) && Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float;
 }
 
-bool is_bool_like(PyObject* o) { return PyBool_Check(o) || is_numpy_bool(o); }
+bool is_bool_like(PyObject* o) { return PyBool_Check(o) || is_numpy_bool(o) || is_sym_bool(o); }
 
 bool is_list(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
 
@@ -93,7 +95,7 @@ bool is_integer_like(PyObject* o) {
 bool is_number_like(PyObject* o) {
   if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) return true;
   if (is_tensor(o)) return is_scalar_tensor(o);
-  return is_numpy_scalar(o) && PyNumber_Check(o);
+  return is_sym_number(o) || (is_numpy_scalar(o) && PyNumber_Check(o));
 }
 
 bool Matcher::accepts_tensor(PyObject* o) {
@@ -105,7 +107,8 @@ bool Matcher::accepts_tensor(PyObject* o) {
     return !plain_use || (traits & kIsTensorType);
   }
   if (traits & kIsTensorType) return true;
-  return numbers_ && (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o));
+  return numbers_ &&
+         (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || is_sym_number(o));
 }
 
 bool Matcher::accepts_tensors(PyObject* o, bool none_too) {

@@ -162,6 +162,7 @@ class ArgValues {
     return present(i) ? c10::OptionalIntArrayRef(int_list(i)) : c10::OptionalIntArrayRef();
   }
   c10::SymIntArrayRef symint_list(int i);
+  template <bool symbolic> c10::IntArrayRef read_ints(int i);
   c10::OptionalSymIntArrayRef opt_symint_list(int i) {
     return present(i) ? c10::OptionalSymIntArrayRef(symint_list(i)) : c10::OptionalSymIntArrayRef();
   }

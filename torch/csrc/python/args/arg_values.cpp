@@ -2,6 +2,7 @@
 // still fail here is the value: an overflow, an item of a list, a bad device string.
 #include <torch/csrc/python/args/arg_parser.h>
 
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/storage.h>
 
 #include <ATen/core/EmptyTensor.h>
@@ -103,6 +104,7 @@ c10::Scalar to_scalar(PyObject* o) {
     return c10::Scalar(c10::complex<double>(z.real, z.imag));
   }
   if (is_numpy(o)) return scalar_from_numpy(o);
+  if (is_sym_number(o)) return sym_scalar_value(o);
   raise_type_error(c10::str("expected a number, got ", type_name(o)));
 }
 
@@ -112,12 +114,15 @@ const at::Tensor& ArgValues::tensor_slow(int i) {
   if (!o || o == Py_None) return undefined;
   if (is_tensor(o)) return tensor_of(o);
   // The matcher let a number pass for a tensor.
-  return kept().tensors.emplace_back(at::detail::wrapped_number(to_scalar(o)));
+  return kept().tensors.emplace_back(number_as_tensor(to_scalar(o)));
 }
 
 c10::Scalar ArgValues::scalar(int i) const { return to_scalar(values_[i]); }
 int64_t ArgValues::integer(int i) const { return to_int64(values_[i]); }
-c10::SymInt ArgValues::symint(int i) const { return c10::SymInt(to_int64(values_[i])); }
+c10::SymInt ArgValues::symint(int i) const {
+  PyObject* o = values_[i];
+  return C10_UNLIKELY(is_sym_int(o)) ? sym_int_value(o) : c10::SymInt(to_int64(o));
+}
 double ArgValues::floating(int i) const { return to_double(values_[i]); }
 std::string_view ArgValues::string(int i) const { return utf8(values_[i]); }
 
@@ -154,12 +159,18 @@ int64_t* ArgValues::take_ints(size_t n) {
   return kept().int_lists.emplace_back(n).data();
 }
 
-c10::IntArrayRef ArgValues::int_list(int i) {
+// Plain integers, or raw SymInts: then symbolic items stay what they are.
+template <bool symbolic> c10::IntArrayRef ArgValues::read_ints(int i) {
   PyObject* o = values_[i];
+  const auto number = [](PyObject* item) {
+    if (!symbolic) return to_int64(item);
+    return C10_UNLIKELY(is_sym_int(item)) ? sym_int_value(item).raw()
+                                          : c10::SymInt(to_int64(item)).raw();
+  };
   const auto convert = [&](Py_ssize_t k, PyObject* item) {
     if (!is_integer_like(item)) fail_item(i, k, item, "tuple of ints");
     try {
-      return to_int64(item);
+      return number(item);
     } catch (const python_error&) {
       fail_item(i, k, item, "tuple of ints");
     }
@@ -173,7 +184,7 @@ c10::IntArrayRef ArgValues::int_list(int i) {
     // A single number stands for a list of N copies of it.
     const int8_t size = signature_->params[i].size;
     int64_t* out = take_ints(size);
-    const int64_t value = to_int64(o);
+    const int64_t value = number(o);
     for (int8_t k = 0; k < size; ++k) out[k] = value;
     return {out, static_cast<size_t>(size)};
   }
@@ -183,10 +194,9 @@ c10::IntArrayRef ArgValues::int_list(int i) {
   return {out, static_cast<size_t>(n)};
 }
 
+c10::IntArrayRef ArgValues::int_list(int i) { return read_ints<false>(i); }
 c10::SymIntArrayRef ArgValues::symint_list(int i) {
-  const c10::IntArrayRef list = int_list(i);
-  for (int64_t value : list) c10::SymInt checked_value(value);
-  return c10::as_symint_array(list);
+  return c10::as_symint_array(read_ints<true>(i));
 }
 
 c10::ArrayRef<double> ArgValues::float_list(int i) {

@@ -2,9 +2,11 @@
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 
 #include <torch/csrc/python/args/arg_parser.h>
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/storage.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <c10/core/SymbolicGeometry.h>
 
 namespace torch::python {
 namespace {
@@ -34,7 +36,7 @@ bool fits_item(PyObject* o, Kind kind) {
   case Kind::Float:
     return is_number_like(o) && !PyComplex_Check(o);
   case Kind::Bool:
-    return PyBool_Check(o);
+    return PyBool_Check(o) || is_sym_bool(o);
   case Kind::Str:
     return PyUnicode_Check(o);
   case Kind::Scalar:
@@ -64,13 +66,16 @@ at::IValue item_to_ivalue(PyObject* o, Kind kind, const at::SchemaType& type, co
   case Kind::Tensor:
     if (is_tensor(o)) return at::IValue(tensor_of(o));
     // A number passes for a 0-d tensor that promotes like a number.
-    return at::IValue(at::detail::wrapped_number(to_scalar(o)));
-  case Kind::Int:
+    return at::IValue(number_as_tensor(to_scalar(o)));
   case Kind::SymInt:
+    if (is_sym_int(o)) return at::IValue(sym_int_value(o));
+    [[fallthrough]];
+  case Kind::Int:
     return at::IValue(to_int64(o));
   case Kind::Float:
     return at::IValue(to_double(o));
   case Kind::Bool:
+    if (is_sym_bool(o)) return at::IValue(sym_scalar_value(o).toBool());
     return at::IValue(o == Py_True);
   case Kind::Str:
     return at::IValue(std::string(utf8(o)));
@@ -116,8 +121,9 @@ at::IValue list_to_ivalue(PyObject* o, const at::SchemaType& type, const Where& 
     // int[N] takes a single number for N equal ones.
     if (type.list_size <= 0) mismatch(o, type, where);
     const at::IValue item = item_to_ivalue(o, type.kind, type, where);
-    if (item.isInt()) {
-      return at::IValue(std::vector<int64_t>(static_cast<size_t>(type.list_size), item.toInt()));
+    if (item.isInt() || item.isSymbol()) {
+      return at::IValue(
+          std::vector<int64_t>(static_cast<size_t>(type.list_size), item.toSymInt().raw()));
     }
     if (item.isDouble()) {
       return at::IValue(std::vector<double>(static_cast<size_t>(type.list_size), item.toDouble()));
@@ -135,7 +141,8 @@ at::IValue list_to_ivalue(PyObject* o, const at::SchemaType& type, const Where& 
     return at::IValue(read_items<at::Tensor>(o, [&](PyObject* x) { return item(x).toTensor(); }));
   case Kind::Int:
   case Kind::SymInt:
-    return at::IValue(read_items<int64_t>(o, [&](PyObject* x) { return item(x).toInt(); }));
+    return at::IValue(
+        read_items<int64_t>(o, [&](PyObject* x) { return item(x).toSymInt().raw(); }));
   case Kind::Float:
     return at::IValue(read_items<double>(o, [&](PyObject* x) { return item(x).toDouble(); }));
   case Kind::Bool:
@@ -187,8 +194,13 @@ PyRef from_ivalue(const at::IValue& value, const at::SchemaType* type) {
   switch (value.tag) {
   case Tag::None:
     return PyRef::borrow(Py_None);
-  case Tag::Tensor:
-    return checked(wrap(value.toTensor()));
+  case Tag::Tensor: {
+    const at::Tensor tensor = value.toTensor();
+    // A number that passed for a tensor is the number again.
+    if (const int64_t handle = c10::symbolic_number(*tensor.unsafeGetTensorImpl()))
+      return checked(wrap_handle(handle));
+    return checked(wrap(tensor));
+  }
   case Tag::Int:
     // Numbers that stand for enumerations in schemas.
     if (type && type->kind == Kind::ScalarType) {
@@ -196,6 +208,8 @@ PyRef from_ivalue(const at::IValue& value, const at::SchemaType* type) {
     }
     if (type && type->kind == Kind::Float) return checked(PyFloat_FromDouble(value.toDouble()));
     return checked(wrap(value.toSymInt()));
+  case Tag::Symbol:
+    return checked(wrap_handle(value.toSymInt().raw()));
   case Tag::Double:
     return checked(PyFloat_FromDouble(value.toDouble()));
   case Tag::Bool:

@@ -467,6 +467,22 @@ PyRef native_handler_object(c10::intrusive_ptr<at::NativeModeHandler> handler) {
   return capsule;
 }
 
+ProxyModeScope::ProxyModeScope() {
+  Slot& slot = thread_modes().infra[kProxy];
+  if (C10_LIKELY(!slot.visible())) return;
+  mode_ = slot.mode;
+  slot.hidden = true;
+  slot.set_active(false);
+  update_thread_keys();
+}
+ProxyModeScope::~ProxyModeScope() {
+  if (C10_LIKELY(mode_ == nullptr)) return;
+  Slot& slot = thread_modes().infra[kProxy];
+  slot.hidden = false;
+  slot.set_active(true);
+  update_thread_keys();
+}
+
 bool init_python_dispatch(PyObject* module) {
   torch_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
   infra_type = add_enum(module, "torch._C._TorchDispatchModeKey", kInfraMembers, kInfraModes);

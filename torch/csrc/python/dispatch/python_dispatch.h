@@ -13,4 +13,18 @@ PyRef native_handler_object(c10::intrusive_ptr<at::NativeModeHandler> handler);
 
 bool init_python_dispatch(PyObject* module);
 
+// Takes the tracing mode of the PROXY slot out while in scope, for an operation that the mode is
+// asked to record; null where there is none.
+class ProxyModeScope {
+ public:
+  ProxyModeScope();
+  ~ProxyModeScope();
+  ProxyModeScope(const ProxyModeScope&) = delete;
+  ProxyModeScope& operator=(const ProxyModeScope&) = delete;
+  PyObject* mode() const { return mode_; }
+
+ private:
+  PyObject* mode_ = nullptr;
+};
+
 } // namespace torch::python

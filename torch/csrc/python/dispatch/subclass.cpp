@@ -9,6 +9,7 @@
 
 #include <ATen/core/HandlerKeys.h>
 #include <ATen/ops/alias.h>
+#include <c10/core/SymbolicGeometry.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace torch::python {
@@ -93,7 +94,24 @@ constexpr Param kWrapperParams[] = {
     {"_extra_dispatch_keys", P::Object, kHasDefault | kOptional, 0, "None"},
     {"storage_size", P::SymInt, kHasDefault | kOptional, 0, "None"}};
 
+// Contiguous strides, unless they are given.
+void set_symbolic_geometry(ArgValues& a, c10::TensorImpl* impl, c10::SymIntArrayRef sizes) {
+  std::vector<c10::SymInt> strides = c10::sym_contiguous_strides(sizes);
+  if (a.present(2)) {
+    const c10::SymIntArrayRef given = a.symint_list(2);
+    TORCH_CHECK(given.size() == sizes.size(), "size and strides must have the same length, got ",
+                sizes.size(), " and ", given.size());
+    strides.assign(given.begin(), given.end());
+  }
+  impl->set_symbolic_geometry(sizes, strides, a.present(3) ? a.symint(3) : c10::SymInt(0));
+}
+
 void set_wrapper_geometry(ArgValues& a, c10::TensorImpl* impl) {
+  const c10::SymIntArrayRef symbolic = a.symint_list(1);
+  const bool any = c10::has_symbolic(symbolic) ||
+                   (a.present(2) && c10::has_symbolic(a.symint_list(2))) ||
+                   (a.present(3) && a.symint(3).is_symbolic());
+  if (any) return set_symbolic_geometry(a, impl, symbolic);
   const c10::IntArrayRef sizes = a.int_list(1);
   for (int64_t size : sizes) {
     TORCH_CHECK(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", sizes);
@@ -112,6 +130,16 @@ void set_wrapper_geometry(ArgValues& a, c10::TensorImpl* impl) {
 // A wrapper has a storage that other tensors can share and compare, but no memory behind it:
 // whoever wants to read it gets an error.
 void give_nominal_storage(ArgValues& a, c10::TensorImpl* impl) {
+  if (impl->has_symbolic_sizes()) {
+    auto storage = c10::make_intrusive<c10::StorageImpl>(
+        size_t(0), c10::DataPtr(nullptr, impl->device()), nullptr, false);
+    storage->set_sym_nbytes(
+        a.present(14) ? a.symint(14)
+                      : c10::sym_storage_bytes(impl->sym_sizes(), impl->sym_strides(),
+                                               impl->itemsize(), impl->sym_storage_offset()));
+    impl->set_storage(std::move(storage));
+    return;
+  }
   const int64_t bytes = a.present(14)
                             ? a.integer(14)
                             : c10::checked_storage_bytes(impl->sizes(), impl->strides(),

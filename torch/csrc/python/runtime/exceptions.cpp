@@ -2,6 +2,8 @@
 // derived first; the text is PyTorch's phrase, then where the call came from.
 #include <torch/csrc/python/runtime/exceptions.h>
 
+#include <torch/csrc/python/sym/sym.h>
+
 #include <new>
 
 #include <cxxabi.h>
@@ -103,6 +105,8 @@ void set_error_from_exception(std::string_view context) noexcept {
       }
     } catch (const c10::InterruptedError&) {
       if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+    } catch (const c10::DataDependentError& error) {
+      set_data_dependent_error(error);
     } catch (const c10::Error& error) {
       if (!set_accelerator_error(error, context))
         set_error(python_type_of(error), error.message(), context);

@@ -6,6 +6,7 @@
 
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/construct.h>
 #include <torch/csrc/python/tensor/interop.h>
 #include <torch/csrc/python/tensor/tensor.h>
@@ -18,6 +19,8 @@
 #include <ATen/ops/fill.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_put.h>
+#include <ATen/ops/select.h>
+#include <ATen/ops/slice.h>
 #include <c10/util/SmallVector.h>
 
 namespace torch::python {
@@ -42,17 +45,19 @@ int64_t unpack_index(PyObject* o) {
 }
 
 // `real_dim` is the place in the key, for the message.
-Tensor apply_select(const Tensor& self, int64_t dim, int64_t index, int64_t real_dim) {
+Tensor apply_select(const Tensor& self, int64_t dim, c10::SymInt given, int64_t real_dim) {
   TORCH_CHECK_INDEX(self.dim() > 0,
                     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
                     "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
-  const int64_t size = self.size(dim);
+  const bool symbolic = self.unsafeGetTensorImpl()->has_symbolic_sizes() || given.is_symbolic();
+  if (C10_UNLIKELY(symbolic)) return at::_ops::select_int::call(self, dim, given);
+  const int64_t size = self.size(dim), index = given.raw();
   if (C10_UNLIKELY(index < -size || index >= size)) throw_out_of_bounds(index, real_dim, size);
   return self.select(dim, index < 0 ? index + size : index);
 }
 
 // A slice's bound as an int64: numbers of any size are clamped, as Python's own slices do.
-int64_t slice_bound(PyObject* o) {
+c10::SymInt slice_bound(PyObject* o) {
   if (C10_LIKELY(PyLong_Check(o))) {
     int overflow = 0;
     const int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -61,6 +66,7 @@ int64_t slice_bound(PyObject* o) {
     constexpr int64_t kLowest = c10::SymInt::kSymbolicBound;
     return overflow > 0 ? INT64_MAX : overflow < 0 || value < kLowest ? kLowest : value;
   }
+  if (is_sym_int(o)) return sym_int_value(o);
   if (!PyIndex_Check(o)) {
     raise_type_error("slice indices must be integers or None or have an __index__ method");
   }
@@ -72,19 +78,19 @@ int64_t slice_bound(PyObject* o) {
 // hold a place, and no operator is called for them.
 Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* key, bool skip_whole = false) {
   auto* slice = reinterpret_cast<PySliceObject*>(key);
-  const int64_t step = slice->step == Py_None ? 1 : slice_bound(slice->step);
+  const c10::SymInt step = slice->step == Py_None ? 1 : slice_bound(slice->step);
   if (C10_UNLIKELY(step <= 0)) {
     raise(PyExc_ValueError,
           step == 0 ? "slice step cannot be zero" : "step must be greater than zero");
   }
   TORCH_CHECK_INDEX(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   // Numbers in place of None, as those who listen to operators (__torch_dispatch__) expect.
-  const int64_t start = slice->start == Py_None ? 0 : slice_bound(slice->start);
-  const int64_t stop = slice->stop == Py_None ? INT64_MAX : slice_bound(slice->stop);
-  if (skip_whole && start == 0 && step == 1 && (stop == INT64_MAX || stop == self.size(dim))) {
-    return self;
-  }
-  return self.slice(dim, start, stop, step);
+  const c10::SymInt start = slice->start == Py_None ? 0 : slice_bound(slice->start);
+  const c10::SymInt stop = slice->stop == Py_None ? INT64_MAX : slice_bound(slice->stop);
+  const bool to_end =
+      stop.raw() == INT64_MAX || c10::statically_known_true(c10::sym_eq(stop, self.sym_size(dim)));
+  if (skip_whole && start.raw() == 0 && step.raw() == 1 && to_end) return self;
+  return at::_ops::slice_Tensor::call(self, dim, start, stop, step);
 }
 
 // x[True] adds a dimension of length 1, x[False] one of length 0; as an index tensor that is [0] or
@@ -172,6 +178,8 @@ class KeyReader {
   void read_item(PyObject* o, int64_t specified) {
     if (PyLong_CheckExact(o)) {
       select(unpack_index(o));
+    } else if (is_sym_int(o)) {
+      select(sym_int_value(o));
     } else if (PySlice_Check(o)) {
       result_ = apply_slice(result_, dim_++, o, /*skip_whole=*/true);
       ++real_dim_;
@@ -191,7 +199,7 @@ class KeyReader {
     }
   }
 
-  void select(int64_t index) { result_ = apply_select(result_, dim_, index, real_dim_++); }
+  void select(c10::SymInt index) { result_ = apply_select(result_, dim_, index, real_dim_++); }
 
   void read_bool(bool value) {
     result_ = result_.unsqueeze(dim_);

@@ -1,5 +1,6 @@
 // torch.Size: a tuple of ints that stays a Size under slicing, concatenation and repetition. It is
 // made for every read of `tensor.shape`, so the constructor from C++ goes straight to the tuple.
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/types/types.h>
 
 #include <c10/util/SafeArithmetic.h>
@@ -23,16 +24,12 @@ PyObject* tuple_as_size(PyRef tuple) {
   return out;
 }
 
-// Symbolic sizes (of nested tensors' ragged dimension) stay what they are: they have no value.
-bool is_symbolic(PyObject* item) {
-  return PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(item)), "__sym_int__") == 1;
-}
-
-// Replaces integer-like items (0-d tensors, NumPy ints) by ints and refuses the rest.
+// Replaces integer-like items (0-d tensors, NumPy ints) by ints and refuses the rest; symbolic
+// sizes stay what they are.
 bool normalise_items(PyObject* size) {
   for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(size); i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(size, i);
-    if (PyLong_CheckExact(item) || is_symbolic(item)) continue;
+    if (PyLong_CheckExact(item) || is_sym_int(item)) continue;
     PyObject* number = PyFloat_Check(item) ? nullptr : PyNumber_Index(item);
     if (!number) {
       PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,

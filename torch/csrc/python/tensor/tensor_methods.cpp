@@ -9,6 +9,7 @@
 #include <torch/csrc/python/autograd/bridge.h>
 #include <torch/csrc/python/dispatch/custom_geometry.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/scalar_access.h>
 #include <torch/csrc/python/tensor/storage.h>
 
@@ -35,11 +36,11 @@ PyObject* run_dim(PyObject* self) {
 }
 PyObject* run_numel(PyObject* self) {
   if (PyRef answer = custom_answer(self, kCustomSizes, "numel")) return answer.release();
-  return PyLong_FromLongLong(tensor_of(self).numel());
+  return wrap(tensor_of(self).sym_numel());
 }
 PyObject* run_offset(PyObject* self) {
   if (PyRef answer = custom_answer(self, kCustomStrides, "offset")) return answer.release();
-  return PyLong_FromLongLong(tensor_of(self).storage_offset());
+  return wrap(tensor_of(self).sym_storage_offset());
 }
 PyObject* run_element_size(PyObject* self) {
   return PyLong_FromLongLong(tensor_of(self).element_size());
@@ -154,8 +155,8 @@ PyObject* invoke_size(ArgValues& a) {
   if (PyRef answer = custom_answer(a.object(0), kCustomSizes, "sizes")) {
     return a.present(1) ? PySequence_GetItem(answer.get(), a.integer(1)) : answer.release();
   }
-  if (!a.present(1)) return make_size(self.sizes());
-  return PyLong_FromLongLong(self.sizes()[checked_dim(self, a.integer(1))]);
+  if (!a.present(1)) return size_of(self);
+  return wrap(self.sym_sizes()[checked_dim(self, a.integer(1))]);
 }
 PyObject* invoke_stride(ArgValues& a) {
   const at::Tensor& self = a.tensor(0);
@@ -167,8 +168,10 @@ PyObject* invoke_stride(ArgValues& a) {
     if (a.present(1)) return PyLong_FromLong(checked_dim(self, a.integer(1)) * 0);
     return make_int_tuple(c10::DimVector(static_cast<size_t>(self.dim()), 0));
   }
-  if (!a.present(1)) return make_int_tuple(self.strides());
-  return PyLong_FromLongLong(self.strides()[checked_dim(self, a.integer(1))]);
+  if (a.present(1)) return wrap(self.sym_strides()[checked_dim(self, a.integer(1))]);
+  if (C10_UNLIKELY(self.unsafeGetTensorImpl()->has_symbolic_sizes()))
+    return make_sym_tuple(self.sym_strides());
+  return make_int_tuple(self.strides());
 }
 const Signature kSizeSignature[] = {{kDimParams, 2, 2, 0, invoke_size, "size(int? dim=None)"}};
 const Signature kStrideSignature[] = {
@@ -178,7 +181,7 @@ const Function kStride = {"stride", "torch.Tensor", kStrideSignature, 1};
 
 PyObject* py_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   if (C10_LIKELY(n == 0 && !names && is_plain_tensor(self) && !function_mode_active())) {
-    return guarded([&] { return make_size(tensor_of(self).sizes()); });
+    return guarded([&] { return size_of(tensor_of(self)); });
   }
   return call(kSize, self, args, n, names);
 }

@@ -7,6 +7,7 @@
 #include <torch/csrc/python/autograd/bridge.h>
 #include <torch/csrc/python/autograd/hooks.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/sym/sym.h>
 
 #include <ATen/core/WarnOnce.h>
 #include <ATen/ops/detach.h>
@@ -40,7 +41,7 @@ int set_property(PyObject* self, PyObject* value, void* closure) {
 // ---- geometry and type --------------------------------------------------------------------------
 PyObject* get_shape(PyObject* self) {
   if (PyRef answer = custom_answer(self, kCustomSizes, "sizes")) return answer.release();
-  return make_size(tensor_of(self).sizes());
+  return size_of(tensor_of(self));
 }
 PyObject* get_ndim(PyObject* self) {
   if (PyRef answer = custom_answer(self, kCustomSizes, "dim")) return answer.release();
@@ -62,7 +63,7 @@ PyObject* get_nbytes(PyObject* self) {
               "nbytes is not defined for sparse tensors.  If you want the size of the constituent "
               "tensors, add the nbytes of the indices and values.  If you want the size of the "
               "equivalent dense tensor, multiply numel() by element_size()");
-  return PyLong_FromSize_t(tensor.nbytes());
+  return wrap(tensor.sym_numel() * tensor.itemsize());
 }
 
 template <c10::DeviceType kType> PyObject* get_is_device(PyObject* self) {

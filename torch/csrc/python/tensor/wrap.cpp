@@ -4,6 +4,7 @@
 
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/autograd/bridge.h>
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/storage.h>
 
 #include <string>
@@ -47,6 +48,10 @@ PyObject* wrap(const c10::Scalar& value) {
     const c10::complex<double> z = value.toComplexDouble();
     return PyComplex_FromDoubles(z.real(), z.imag());
   }
+  case c10::Scalar::Tag::SymInt:
+  case c10::Scalar::Tag::SymFloat:
+  case c10::Scalar::Tag::SymBool:
+    return wrap_handle(value.symbolic_raw());
   case c10::Scalar::Tag::Int:
     break;
   }
@@ -54,7 +59,7 @@ PyObject* wrap(const c10::Scalar& value) {
 }
 
 PyObject* wrap(c10::SymInt value) {
-  return guarded([&] { return PyLong_FromLongLong(value.guard_int()); });
+  return value.is_symbolic() ? wrap_handle(value.raw()) : PyLong_FromLongLong(value.raw());
 }
 
 PyObject* wrap(const c10::Storage& storage) {

@@ -1,0 +1,102 @@
+"""Where the values of a traced program come from: the expressions that guards are written over."""
+
+import dataclasses
+import enum
+
+from torch._guards import ChainedSource, Source
+
+
+class TensorProperty(enum.Enum):
+    """A part of a tensor's geometry that a symbol may stand for."""
+
+    SIZE = 0
+    STRIDE = 1
+    STORAGE_OFFSET = 2
+
+    def method_name(self) -> str:
+        """The method of a tensor that returns it."""
+        return {0: "size", 1: "stride", 2: "storage_offset"}[self.value]
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalSource(Source):
+    """A local variable."""
+
+    local_name: str
+    is_input: bool = False
+
+    def name(self) -> str:
+        """L['x']"""
+        return f"L[{self.local_name!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class GlobalSource(Source):
+    """A global variable."""
+
+    global_name: str
+
+    def name(self) -> str:
+        """G['x']"""
+        return f"G[{self.global_name!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstantSource(Source):
+    """A value known by a name of its own."""
+
+    source_name: str
+
+    def name(self) -> str:
+        """The name itself."""
+        return self.source_name
+
+
+@dataclasses.dataclass(frozen=True)
+class EphemeralSource(Source):
+    """A value of the tracer's own making."""
+
+    desc: str | None = None
+
+    def name(self) -> str:
+        """A text for messages; no expression."""
+        return f"<ephemeral{': ' + self.desc if self.desc is not None else ''}>"
+
+    def is_ephemeral(self) -> bool:
+        """Always."""
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class AttrSource(ChainedSource):
+    """An attribute; a dotted `member` is several."""
+
+    member: str = ""
+
+    def name(self) -> str:
+        """base.member"""
+        return f"{self.base.name()}.{self.member}"
+
+
+@dataclasses.dataclass(frozen=True)
+class GetItemSource(ChainedSource):
+    """An item of a container."""
+
+    index: object = None
+
+    def name(self) -> str:
+        """base[index]"""
+        return f"{self.base.name()}[{self.index!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorPropertySource(ChainedSource):
+    """A size, a stride or the storage offset of a tensor."""
+
+    prop: TensorProperty = TensorProperty.SIZE
+    idx: int | None = None
+
+    def name(self) -> str:
+        """base.size()[0], base.storage_offset()"""
+        call = f"{self.base.name()}.{self.prop.method_name()}()"
+        return call if self.prop is TensorProperty.STORAGE_OFFSET else f"{call}[{self.idx}]"
