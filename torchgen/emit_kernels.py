@@ -82,6 +82,8 @@ def _declarations(ops: list[Op]) -> str:
             if kernel.kind == "native":
                 ret, signature = _native_signature(op.schema, kernel.fn, op.entry.symint)
                 native.add(ret, signature, op.entry)
+                if _takes_symbols(op, kernel):
+                    native.add(*_native_signature(op.schema, op.entry.symbolic, True), op.entry)
             elif kernel.kind == "pointwise" and op.entry.pointwise and op.entry.pointwise.check:
                 args = cpp.params(op.entry.schema.args, symint=False)
                 check = f"{op.entry.pointwise.check}({', '.join(args)})"
@@ -116,6 +118,12 @@ def _kernel_args(args: list[Argument], symint: bool) -> list[str]:
     return [a.cpp_name if symint else cpp.to_plain(a) for a in args]
 
 
+def _takes_symbols(op: Op, kernel: Kernel) -> bool:
+    """Whether a kernel may be called on symbolic sizes and has a form of its own for them: tensors
+    with memory have plain sizes."""
+    return bool(op.entry.symbolic) and op.functional is None and kernel.key not in ("CPU", "CUDA")
+
+
 def _kernel_call(op: Op, kernel: Kernel, args: list[Argument], results: list[str]) -> list[str]:
     """Calls the kernel, with snapshots of the arguments which it only reads where one may change
     meanwhile. A view, or an operator that may return its argument, needs the original."""
@@ -143,7 +151,12 @@ def _kernel_call(op: Op, kernel: Kernel, args: list[Argument], results: list[str
 
 
 def _native_body(op: Op, kernel: Kernel) -> list[str]:
-    return _kernel_call(op, kernel, list(op.schema.args), [])
+    plain = _kernel_call(op, kernel, list(op.schema.args), [])
+    if not _takes_symbols(op, kernel):
+        return plain
+    names = ", ".join(a.cpp_name for a in op.schema.args)
+    symbolic = f"return at::native::{op.entry.symbolic}({names});"
+    return [f"if (at::native::any_symbolic({names})) {symbolic}", *plain]
 
 
 def _return_outs(op: Op) -> str:
@@ -336,6 +349,8 @@ def _ops_file(ops: list[Op], formulas: Derivatives | None) -> str:
         includes.append("ATen/native/OutputBuilder.h")
     if any(k.key == "CPU" and k.kind in ("native", "structured") for op in ops for k in op.kernels):
         includes.append("ATen/native/Snapshot.h")
+    if any(_takes_symbols(op, kernel) for op in ops for kernel in op.kernels):
+        includes.append("ATen/native/Sizes.h")
     if any(_needs_guard(op, kernel) for op in ops for kernel in op.kernels):
         includes.append("ATen/cuda/DeviceOf.h")
     if formulas:

@@ -17,7 +17,7 @@ from .yaml_lines import Mapping, load_list
 
 ENTRY_KEYS = frozenset(
     """func variants inplace out python_module python tags doc pointwise structured dispatch
-    inplace_dispatch out_dispatch out_args symint python_out alias foreach each
+    inplace_dispatch out_dispatch out_args symint symbolic python_out alias foreach each
     numbers_first out_keeps_shape inverse stands_for""".split()
 )
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
@@ -106,6 +106,7 @@ class Entry:
     python_out: bool = True
     out_args: tuple[str, ...] = ()  # names of the out arguments where they are not the returns'
     symint: bool = False
+    symbolic: str = ""  # the kernel for symbolic sizes, where it is another one
     numbers_first: bool = False  # Python also takes the keyword-only numbers by position
     tags: tuple[str, ...] = ()
     doc: str = ""
@@ -254,6 +255,7 @@ class _EntryReader:
             python_out=self.boolean("python_out", True),
             out_args=self.out_args(schema),
             symint=self.boolean("symint", False),
+            symbolic=str(raw.get("symbolic") or ""),
             numbers_first=self.boolean("numbers_first", False),
             tags=tuple(tags),
             doc=str(raw.get("doc") or ""),

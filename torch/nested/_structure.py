@@ -55,9 +55,9 @@ class RaggedSize:
 
     def _refuse(self, what):
         raise NotImplementedError(
-            f"{what} not supported by NestedIntSymNode: the size {self} of a nested tensor's ragged "
-            "dimension stands for several lengths; it can be compared for equality and multiplied "
-            "by an int"
+            f"{what} not supported by NestedIntSymNode: the size {self} of a nested tensor's "
+            "ragged dimension stands for several lengths; it can be compared for equality and "
+            "multiplied by an int"
         )
 
     def wrap(self, number) -> _Number:

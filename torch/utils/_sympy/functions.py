@@ -5,13 +5,12 @@ on symbols, apart from the few identities that keep expressions small."""
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import sympy
 from sympy import S
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: sympy.Basic) -> bool:
     return isinstance(x, sympy.Number) and x.is_finite is not False
 
 
@@ -19,19 +18,19 @@ class _Computed(sympy.Function):
     """A function with a value on numbers, given by `of_numbers`."""
 
     @classmethod
-    def eval(cls, *args: Any) -> Any:
+    def eval(cls, *args: sympy.Basic) -> sympy.Basic | None:
         """The value where it is known."""
         if all(_is_number(arg) for arg in args):
             return cls.of_numbers(*args)
         return cls.of_symbols(*args)
 
     @classmethod
-    def of_numbers(cls, *args: Any) -> Any:
+    def of_numbers(cls, *args: sympy.Basic) -> sympy.Basic | None:
         """The value on finite numbers."""
         raise NotImplementedError(cls.__name__)
 
     @classmethod
-    def of_symbols(cls, *args: Any) -> Any:
+    def of_symbols(cls, *args: sympy.Basic) -> sympy.Basic | None:
         """A simpler form, or None."""
         return None
 
@@ -47,7 +46,7 @@ class _ToReal(_Computed):
 
 def simple_floordiv_gcd(p: sympy.Basic, q: sympy.Basic) -> sympy.Basic:
     """A common factor of two expressions, seen from their terms alone: cheap, not the greatest."""
-    common: Any = math.gcd(_content(p), _content(q))
+    common: sympy.Basic = math.gcd(_content(p), _content(q))
     left, right = _term_factors(p), _term_factors(q)
     for factor in left[0]:
         if all(factor in term for term in (*left, *right)):
@@ -98,7 +97,7 @@ class FloorDiv(_ToInteger):
         return f"({base}//{divisor})"
 
     @classmethod
-    def eval(cls, base: Any, divisor: Any) -> Any:
+    def eval(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
         """Division by zero raises; infinite operands end at the matching infinity."""
         if divisor.is_zero:
             raise ZeroDivisionError("division by zero")
@@ -111,14 +110,14 @@ class FloorDiv(_ToInteger):
         return super().eval(base, divisor)
 
     @classmethod
-    def of_numbers(cls, base: Any, divisor: Any) -> Any:
+    def of_numbers(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
         """Python's //."""
         if base.is_Integer and divisor.is_Integer:
             return sympy.Integer(int(base) // int(divisor))
         return sympy.Integer(math.floor(float(base) / float(divisor)))
 
     @classmethod
-    def of_symbols(cls, base: Any, divisor: Any) -> Any:
+    def of_symbols(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
         """Whole multiples are taken out and common factors cancelled."""
         if divisor == 1 and base.is_integer:
             return base
@@ -139,7 +138,7 @@ class FloorDiv(_ToInteger):
         return None
 
 
-def _infinite_quotient(base: Any, divisor: Any) -> Any:
+def _infinite_quotient(base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
     from torch.utils._sympy.numbers import int_oo
 
     if divisor.is_infinite:
@@ -162,7 +161,7 @@ class CleanDiv(FloorDiv):
 class CeilDiv(_ToInteger):
     """a / b rounded up."""
 
-    def __new__(cls, base: Any, divisor: Any) -> Any:
+    def __new__(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
         base, divisor = sympy.sympify(base), sympy.sympify(divisor)
         if sympy.gcd(base, divisor) == divisor:
             return CleanDiv(base, divisor)
@@ -175,12 +174,16 @@ class ModularIndexing(_ToInteger):
     nargs = (3,)
 
     @classmethod
-    def of_numbers(cls, base: Any, divisor: Any, modulus: Any) -> Any:
+    def of_numbers(
+        cls, base: sympy.Basic, divisor: sympy.Basic, modulus: sympy.Basic
+    ) -> sympy.Basic | None:
         """By Python's operators."""
         return sympy.Integer((int(base) // int(divisor)) % int(modulus))
 
     @classmethod
-    def of_symbols(cls, base: Any, divisor: Any, modulus: Any) -> Any:
+    def of_symbols(
+        cls, base: sympy.Basic, divisor: sympy.Basic, modulus: sympy.Basic
+    ) -> sympy.Basic | None:
         """Of 0, or modulo 1, 0; multiples of the modulus fall out."""
         if base == 0 or modulus == 1:
             return S.Zero
@@ -195,7 +198,7 @@ class _Remainder(_ToInteger):
     nargs = (2,)
 
     @classmethod
-    def of_numbers(cls, p: Any, q: Any) -> Any:
+    def of_numbers(cls, p: sympy.Basic, q: sympy.Basic) -> sympy.Basic | None:
         """Python's %."""
         if q == 0:
             raise ZeroDivisionError("Modulo by zero")
@@ -204,7 +207,7 @@ class _Remainder(_ToInteger):
         return sympy.Float(float(p) % float(q))
 
     @classmethod
-    def of_symbols(cls, p: Any, q: Any) -> Any:
+    def of_symbols(cls, p: sympy.Basic, q: sympy.Basic) -> sympy.Basic | None:
         """0 where q divides p, p where it is smaller."""
         if q == 0:
             raise ZeroDivisionError("Modulo by zero")
@@ -249,7 +252,7 @@ class Where(_Computed):
         return True if self.args[1].is_integer and self.args[2].is_integer else None
 
     @classmethod
-    def eval(cls, c: Any, a: Any, b: Any) -> Any:
+    def eval(cls, c: sympy.Basic, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic | None:
         """Decided by a constant condition."""
         if c == True:  # noqa: E712
             return a
@@ -257,7 +260,7 @@ class Where(_Computed):
 
 
 # ---- powers and shifts
-def safe_pow(base: Any, exponent: Any) -> Any:
+def safe_pow(base: sympy.Basic, exponent: sympy.Basic) -> sympy.Basic | None:
     """base ** exponent of integers; infinite where the result leaves 64 bits."""
     from torch.utils._sympy.numbers import int_oo
 
@@ -275,12 +278,12 @@ class PowByNatural(_ToInteger):
     precedence = 50
 
     @classmethod
-    def of_numbers(cls, base: Any, exponent: Any) -> Any:
+    def of_numbers(cls, base: sympy.Basic, exponent: sympy.Basic) -> sympy.Basic | None:
         """Python's **."""
         return safe_pow(int(base), int(exponent))
 
     @classmethod
-    def of_symbols(cls, base: Any, exponent: Any) -> Any:
+    def of_symbols(cls, base: sympy.Basic, exponent: sympy.Basic) -> sympy.Basic | None:
         """A small constant exponent is written out."""
         if exponent.is_Integer and 0 <= exponent <= 64:
             return sympy.Pow(base, exponent)
@@ -294,7 +297,7 @@ class FloatPow(_ToReal):
     precedence = 60
 
     @classmethod
-    def of_numbers(cls, base: Any, exponent: Any) -> Any:
+    def of_numbers(cls, base: sympy.Basic, exponent: sympy.Basic) -> sympy.Basic | None:
         """Python's **."""
         return sympy.Float(float(base) ** float(exponent))
 
@@ -305,7 +308,7 @@ class LShift(_ToInteger):
     nargs = (2,)
 
     @classmethod
-    def eval(cls, base: Any, shift: Any) -> Any:
+    def eval(cls, base: sympy.Basic, shift: sympy.Basic) -> sympy.Basic | None:
         """A product with a power of two."""
         if shift.is_negative:
             raise ValueError("negative shift count")
@@ -318,7 +321,7 @@ class RShift(_ToInteger):
     nargs = (2,)
 
     @classmethod
-    def eval(cls, base: Any, shift: Any) -> Any:
+    def eval(cls, base: sympy.Basic, shift: sympy.Basic) -> sympy.Basic | None:
         """A division by a power of two."""
         if shift.is_negative:
             raise ValueError("negative shift count")
@@ -333,7 +336,7 @@ class FloatTrueDiv(_ToReal):
     precedence = 35
 
     @classmethod
-    def of_numbers(cls, base: Any, divisor: Any) -> Any:
+    def of_numbers(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
         """Python's /."""
         if divisor == 0:
             raise ZeroDivisionError("division by zero")
@@ -347,7 +350,7 @@ class IntTrueDiv(_ToReal):
     precedence = 35
 
     @classmethod
-    def of_numbers(cls, base: Any, divisor: Any) -> Any:
+    def of_numbers(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
         """Python's / of integers."""
         if divisor == 0:
             raise ZeroDivisionError("division by zero")
@@ -356,7 +359,7 @@ class IntTrueDiv(_ToReal):
         return sympy.Float(float(base) / float(divisor))
 
     @classmethod
-    def of_symbols(cls, base: Any, divisor: Any) -> Any:
+    def of_symbols(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
         """A finite number by infinity is 0."""
         if divisor.is_zero:
             raise ZeroDivisionError("division by zero")
@@ -364,14 +367,14 @@ class IntTrueDiv(_ToReal):
 
 
 # ---- conversions
-def _rounding(name: str, kind: type, compute: Callable[[float], Any], doc: str) -> type:
-    def of_numbers(cls: type, number: Any) -> Any:
+def _rounding(name: str, kind: type, compute: Callable[[float], float], doc: str) -> type:
+    def of_numbers(cls: type, number: sympy.Basic) -> sympy.Basic | None:
         if number.is_Integer and kind is _ToInteger:
             return number
         value = compute(float(number))
         return sympy.Integer(value) if kind is _ToInteger else sympy.Float(value)
 
-    def of_symbols(cls: type, number: Any) -> Any:
+    def of_symbols(cls: type, number: sympy.Basic) -> sympy.Basic | None:
         from torch.utils._sympy.numbers import int_oo
 
         if kind is _ToInteger and number in (S.Infinity, int_oo):
@@ -403,7 +406,7 @@ class RoundDecimal(_ToReal):
     nargs = (2,)
 
     @classmethod
-    def of_numbers(cls, number: Any, digits: Any) -> Any:
+    def of_numbers(cls, number: sympy.Basic, digits: sympy.Basic) -> sympy.Basic | None:
         """Python's round."""
         value = round(int(number) if number.is_Integer else float(number), int(digits))
         return sympy.Integer(value) if isinstance(value, int) else sympy.Float(value)
@@ -415,7 +418,7 @@ class ToFloat(_ToReal):
     nargs = (1,)
 
     @classmethod
-    def eval(cls, number: Any) -> Any:
+    def eval(cls, number: sympy.Basic) -> sympy.Basic | None:
         """Infinities become those of floats."""
         from torch.utils._sympy.numbers import int_oo
 
@@ -445,7 +448,7 @@ class IsNonOverlappingAndDenseIndicator(_ToInteger):
     """1 where sizes, then strides, are those of a tensor whose elements fill a block of memory."""
 
     @classmethod
-    def eval(cls, *args: Any) -> Any:
+    def eval(cls, *args: sympy.Basic) -> sympy.Basic | None:
         """Decided on integers."""
         if len(args) % 2 != 0:
             raise ValueError(f"expected sizes and as many strides, got {len(args)} numbers")
@@ -472,7 +475,7 @@ class _Extremum(_Computed):
     is_commutative = True
     largest = True
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: sympy.Basic, **kwargs: object) -> sympy.Basic | None:
         flat: list = []
         for arg in map(sympy.sympify, args):
             flat.extend(arg.args if isinstance(arg, cls) else (arg,))
@@ -487,7 +490,7 @@ class _Extremum(_Computed):
         return out
 
     @classmethod
-    def _beats(cls, a: Any, b: Any) -> bool:
+    def _beats(cls, a: sympy.Basic, b: sympy.Basic) -> bool:
         """Whether b needs no mention beside a."""
         if a == b:
             return True
@@ -529,7 +532,7 @@ class Max(_Extremum):
     largest = True
 
     @classmethod
-    def of_numbers(cls, *args: Any) -> Any:
+    def of_numbers(cls, *args: sympy.Basic) -> sympy.Basic | None:
         """Of numbers."""
         return max(args)
 
@@ -540,7 +543,7 @@ class Min(_Extremum):
     largest = False
 
     @classmethod
-    def of_numbers(cls, *args: Any) -> Any:
+    def of_numbers(cls, *args: sympy.Basic) -> sympy.Basic | None:
         """Of numbers."""
         return min(args)
 
@@ -550,7 +553,7 @@ def make_opaque_unary_fn(name: str) -> type:
     """OpaqueUnaryFn_NAME: the function of Python's math module, by its value on numbers alone."""
     plain = getattr(math, name)
 
-    def of_numbers(cls: type, x: Any) -> Any:
+    def of_numbers(cls: type, x: sympy.Basic) -> sympy.Basic | None:
         try:
             return sympy.Float(plain(float(x)))
         except OverflowError:
@@ -558,7 +561,7 @@ def make_opaque_unary_fn(name: str) -> type:
         except ValueError:
             return None
 
-    def of_symbols(cls: type, x: Any) -> Any:
+    def of_symbols(cls: type, x: sympy.Basic) -> sympy.Basic | None:
         if x in (S.Infinity, S.NegativeInfinity) or x.is_infinite:
             try:
                 return sympy.Float(plain(float(x)))
@@ -580,7 +583,7 @@ def make_opaque_bitwise_fn(name: str, real_op_name: str) -> type:
     """BitwiseFn_NAME of integers and truth values."""
     plain = getattr(operator, real_op_name)
 
-    def eval_(cls: type, a: Any, b: Any) -> Any:
+    def eval_(cls: type, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic | None:
         truths = [arg in (S.true, S.false) for arg in (a, b)]
         if all(truths):
             return sympy.sympify(plain(bool(a), bool(b)))

@@ -1,6 +1,6 @@
 """Runs a sympy expression under an analysis: an object with one method per operation."""
 
-from typing import Any
+from collections.abc import Callable
 
 import sympy
 from sympy.logic import boolalg
@@ -56,7 +56,7 @@ _TO_INT = {
 }
 
 
-def _constant(analysis: Any, expr: sympy.Basic) -> Any:
+def _constant(analysis: type, expr: sympy.Basic) -> object:
     if expr in (sympy.true, sympy.false):
         return analysis.constant(bool(expr), torch.bool)
     if expr.is_Integer or expr.is_integer:
@@ -64,7 +64,7 @@ def _constant(analysis: Any, expr: sympy.Basic) -> Any:
     return analysis.constant(float(expr), torch.float64)
 
 
-def _run(analysis: Any, expr: sympy.Basic, args: list) -> Any:
+def _run(analysis: type, expr: sympy.Basic, args: list) -> object:
     kind = expr.func
     if kind in _MANY:
         method = getattr(analysis, _MANY[kind])
@@ -90,13 +90,13 @@ def _run(analysis: Any, expr: sympy.Basic, args: list) -> Any:
 
 
 def sympy_interp(
-    analysis: Any,
+    analysis: type,
     env: dict,
     expr: "sympy.Basic | boolalg.Boolean",
     *,
     index_dtype: torch.dtype = torch.int64,
-    missing_handler: Any = None,
-) -> Any:
+    missing_handler: Callable[[sympy.Symbol], object] | None = None,
+) -> object:
     """The value of an expression; `env` has those of its symbols."""
     if isinstance(expr, sympy.Symbol):
         if expr not in env and missing_handler is not None:
@@ -110,8 +110,13 @@ def sympy_interp(
     return _run(analysis, expr, args)
 
 
-def _choice(analysis: Any, env: dict, expr: sympy.Basic, missing_handler: Any) -> Any:
-    def value(part: Any) -> Any:
+def _choice(
+    analysis: type,
+    env: dict,
+    expr: sympy.Basic,
+    missing_handler: Callable[[sympy.Symbol], object] | None,
+) -> object:
+    def value(part: sympy.Basic) -> object:
         return sympy_interp(analysis, env, part, missing_handler=missing_handler)
 
     out = value(expr.args[-1][0])

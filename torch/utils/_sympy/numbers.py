@@ -1,8 +1,6 @@
 """The infinity of integers. It bounds ranges of integers as sympy.oo bounds ranges of floats, and
 is smaller than sympy.oo, so that an integer range lies within the float range of the same form."""
 
-from typing import Any
-
 import sympy
 from sympy import S
 from sympy.core.singleton import Singleton
@@ -38,7 +36,7 @@ class _IntInfinite(sympy.Number):
     def _opposite(self) -> "_IntInfinite":
         return S.IntInfinity if self.sign < 0 else S.NegativeIntInfinity
 
-    def __add__(self, other: Any) -> sympy.Expr:
+    def __add__(self, other: object) -> sympy.Expr:
         other = sympy.sympify(other)
         if other in (S.Infinity, S.NegativeInfinity, S.NaN):
             return other
@@ -48,10 +46,10 @@ class _IntInfinite(sympy.Number):
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> sympy.Expr:
+    def __sub__(self, other: object) -> sympy.Expr:
         return self + (-sympy.sympify(other))
 
-    def __rsub__(self, other: Any) -> sympy.Expr:
+    def __rsub__(self, other: object) -> sympy.Expr:
         return self._opposite() + other
 
     def __neg__(self) -> sympy.Expr:
@@ -60,7 +58,7 @@ class _IntInfinite(sympy.Number):
     def __abs__(self) -> sympy.Expr:
         return int_oo
 
-    def __mul__(self, other: Any) -> sympy.Expr:
+    def __mul__(self, other: object) -> sympy.Expr:
         other = sympy.sympify(other)
         if isinstance(other, _IntInfinite):
             return int_oo if other.sign == self.sign else -int_oo
@@ -75,14 +73,14 @@ class _IntInfinite(sympy.Number):
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> sympy.Expr:
+    def __truediv__(self, other: object) -> sympy.Expr:
         other = sympy.sympify(other)
         if other.is_infinite or other.is_zero:
             return S.NaN
         positive = other.is_extended_positive == (self.sign > 0)
         return S.Infinity if positive else S.NegativeInfinity
 
-    def __rtruediv__(self, other: Any) -> sympy.Expr:
+    def __rtruediv__(self, other: object) -> sympy.Expr:
         return S.NaN if sympy.sympify(other).is_infinite else S.Zero
 
     def _eval_power(self, expt: sympy.Expr) -> sympy.Expr | None:
@@ -96,11 +94,11 @@ class _IntInfinite(sympy.Number):
             return int_oo
         return self if expt.is_odd else S.NaN
 
-    def __pow__(self, expt: Any) -> sympy.Expr:
+    def __pow__(self, expt: object) -> sympy.Expr:
         out = self._eval_power(sympy.sympify(expt))
         return sympy.Pow(self, expt, evaluate=False) if out is None else out
 
-    def _as_mpf_val(self, prec: int) -> Any:
+    def _as_mpf_val(self, prec: int) -> tuple:
         return (S.Infinity if self.sign > 0 else S.NegativeInfinity)._as_mpf_val(prec)
 
     def __float__(self) -> float:
@@ -115,7 +113,7 @@ class _IntInfinite(sympy.Number):
     def __ne__(self, other: object) -> bool:
         return type(self) is not type(other)
 
-    def _less(self, other: Any) -> bool:
+    def _less(self, other: object) -> bool:
         """Whether self < other."""
         other = sympy.sympify(other)
         if isinstance(other, _IntInfinite):
@@ -124,16 +122,16 @@ class _IntInfinite(sympy.Number):
             return other is S.Infinity
         return self.sign < 0
 
-    def __lt__(self, other: Any) -> sympy.Basic:
+    def __lt__(self, other: object) -> sympy.Basic:
         return sympy.sympify(self._less(other))
 
-    def __ge__(self, other: Any) -> sympy.Basic:
+    def __ge__(self, other: object) -> sympy.Basic:
         return sympy.sympify(not self._less(other))
 
-    def __le__(self, other: Any) -> sympy.Basic:
+    def __le__(self, other: object) -> sympy.Basic:
         return sympy.sympify(self == other or self._less(other))
 
-    def __gt__(self, other: Any) -> sympy.Basic:
+    def __gt__(self, other: object) -> sympy.Basic:
         return sympy.sympify(not (self == other or self._less(other)))
 
 
@@ -144,7 +142,7 @@ class IntInfinity(_IntInfinite, metaclass=Singleton):
     sign = 1
     __slots__ = ()
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: sympy.printing.StrPrinter) -> str:
         return "int_oo"
 
 
@@ -155,7 +153,7 @@ class NegativeIntInfinity(_IntInfinite, metaclass=Singleton):
     sign = -1
     __slots__ = ()
 
-    def _sympystr(self, printer: Any) -> str:
+    def _sympystr(self, printer: sympy.printing.StrPrinter) -> str:
         return "-int_oo"
 
 
@@ -163,15 +161,15 @@ int_oo = S.IntInfinity
 
 
 @dispatch(_IntInfinite, sympy.Number)  # type: ignore[misc]
-def _eval_is_ge(left: Any, right: Any) -> bool:
+def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
     return bool(left >= right)
 
 
 @dispatch(sympy.Number, _IntInfinite)  # type: ignore[misc, no-redef]
-def _eval_is_ge(left: Any, right: Any) -> bool:
+def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
     return bool(right <= left)
 
 
 @dispatch(_IntInfinite, _IntInfinite)  # type: ignore[misc, no-redef]
-def _eval_is_ge(left: Any, right: Any) -> bool:
+def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
     return left.sign >= right.sign

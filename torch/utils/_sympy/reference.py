@@ -3,7 +3,7 @@ tensors. Interpreters and range analysis are checked against these."""
 
 import math
 import operator
-from typing import Any
+from collections.abc import Callable
 
 import sympy
 
@@ -15,221 +15,221 @@ class ReferenceAnalysis:
     """Operations on sympy expressions."""
 
     @staticmethod
-    def constant(c: Any, dtype: Any) -> sympy.Basic:
+    def constant(c: object, dtype: torch.dtype) -> sympy.Basic:
         """A number."""
         return sympy.sympify(c)
 
     @staticmethod
-    def or_(a: Any, b: Any) -> Any:
+    def or_(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """Logical or."""
         return a | b
 
     @staticmethod
-    def and_(a: Any, b: Any) -> Any:
+    def and_(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """Logical and."""
         return a & b
 
     @staticmethod
-    def not_(a: Any) -> Any:
+    def not_(a: sympy.Basic) -> sympy.Basic:
         """Logical not."""
         return ~a
 
     @staticmethod
-    def eq(a: Any, b: Any) -> Any:
+    def eq(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a == b; of expressions a relation."""
         if isinstance(a, sympy.Expr) or isinstance(b, sympy.Expr):
             return sympy.Eq(a, b)
         return a == b
 
     @classmethod
-    def ne(cls, a: Any, b: Any) -> Any:
+    def ne(cls, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a != b."""
         return cls.not_(cls.eq(a, b))
 
     @staticmethod
-    def lt(a: Any, b: Any) -> Any:
+    def lt(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a < b."""
         return a < b
 
     @staticmethod
-    def gt(a: Any, b: Any) -> Any:
+    def gt(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a > b."""
         return a > b
 
     @staticmethod
-    def le(a: Any, b: Any) -> Any:
+    def le(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a <= b."""
         return a <= b
 
     @staticmethod
-    def ge(a: Any, b: Any) -> Any:
+    def ge(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a >= b."""
         return a >= b
 
     @staticmethod
-    def to_dtype(x: Any, dtype: Any) -> Any:
+    def to_dtype(x: sympy.Basic, dtype: torch.dtype) -> sympy.Basic:
         """A number as a float where that is asked."""
         if dtype == torch.float64:
             return fn.ToFloat(x)
         raise NotImplementedError(f"to_dtype {dtype} is not implemented")
 
     @staticmethod
-    def mod(x: Any, y: Any) -> Any:
+    def mod(x: sympy.Basic, y: sympy.Basic) -> sympy.Basic:
         """x % y of numbers that are not negative."""
         return fn.Mod(x, y)
 
     @staticmethod
-    def python_mod(x: Any, y: Any) -> Any:
+    def python_mod(x: sympy.Basic, y: sympy.Basic) -> sympy.Basic:
         """x % y as Python's."""
         return fn.PythonMod(x, y)
 
     @staticmethod
-    def abs(x: Any) -> Any:
+    def abs(x: sympy.Basic) -> sympy.Basic:
         """abs(x)."""
         return abs(x)
 
     @staticmethod
-    def neg(x: Any) -> Any:
+    def neg(x: sympy.Basic) -> sympy.Basic:
         """-x."""
         return -x
 
     @staticmethod
-    def truediv(a: Any, b: Any) -> Any:
+    def truediv(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a / b of floats."""
         return fn.FloatTrueDiv(a, b)
 
     @staticmethod
-    def int_truediv(a: Any, b: Any) -> Any:
+    def int_truediv(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a / b of integers."""
         return fn.IntTrueDiv(a, b)
 
     @staticmethod
-    def floordiv(a: Any, b: Any) -> Any:
+    def floordiv(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a // b."""
         return fn.FloorDiv(a, b)
 
     @staticmethod
-    def truncdiv(a: Any, b: Any) -> Any:
+    def truncdiv(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a / b rounded towards zero: sympy has no such expression."""
         raise NotImplementedError("truncdiv of sympy expressions is not implemented")
 
     @staticmethod
-    def add(a: Any, b: Any) -> Any:
+    def add(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a + b."""
         return a + b
 
     @classmethod
-    def sym_sum(cls, args: list) -> Any:
+    def sym_sum(cls, args: list) -> sympy.Basic:
         """The sum."""
         return sympy.Add(*args)
 
     @staticmethod
-    def mul(a: Any, b: Any) -> Any:
+    def mul(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a * b."""
         return a * b
 
     @staticmethod
-    def sub(a: Any, b: Any) -> Any:
+    def sub(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a - b."""
         return a - b
 
     @staticmethod
-    def pow(a: Any, b: Any) -> Any:
+    def pow(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a ** b of floats."""
         return fn.FloatPow(a, b)
 
     @staticmethod
-    def pow_by_natural(a: Any, b: Any) -> Any:
+    def pow_by_natural(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a ** b of integers."""
         return fn.PowByNatural(a, b)
 
     @staticmethod
-    def minimum(a: Any, b: Any) -> Any:
+    def minimum(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """The smaller."""
         return fn.Min(a, b)
 
     @staticmethod
-    def maximum(a: Any, b: Any) -> Any:
+    def maximum(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """The larger."""
         return fn.Max(a, b)
 
     @staticmethod
-    def bitwise_and(a: Any, b: Any) -> Any:
+    def bitwise_and(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a & b of integers."""
         return fn.BitwiseFn_bitwise_and(a, b)
 
     @staticmethod
-    def bitwise_or(a: Any, b: Any) -> Any:
+    def bitwise_or(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a | b of integers."""
         return fn.BitwiseFn_bitwise_or(a, b)
 
     @staticmethod
-    def lshift(a: Any, b: Any) -> Any:
+    def lshift(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a << b."""
         return fn.LShift(a, b)
 
     @staticmethod
-    def rshift(a: Any, b: Any) -> Any:
+    def rshift(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a >> b."""
         return fn.RShift(a, b)
 
     @staticmethod
-    def reciprocal(x: Any) -> Any:
+    def reciprocal(x: sympy.Basic) -> sympy.Basic:
         """1 / x."""
         return fn.FloatTrueDiv(1.0, x)
 
     @staticmethod
-    def square(x: Any) -> Any:
+    def square(x: sympy.Basic) -> sympy.Basic:
         """x * x."""
         return fn.PowByNatural(x, 2)
 
     @staticmethod
-    def where(c: Any, a: Any, b: Any) -> Any:
+    def where(c: object, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a where c holds."""
         return fn.Where(c, a, b)
 
     @staticmethod
-    def trunc_to_int(a: Any, dtype: Any) -> Any:
+    def trunc_to_int(a: sympy.Basic, dtype: torch.dtype) -> sympy.Basic:
         """Towards zero."""
         return fn.TruncToInt(a)
 
     @staticmethod
-    def floor_to_int(a: Any, dtype: Any) -> Any:
+    def floor_to_int(a: sympy.Basic, dtype: torch.dtype) -> sympy.Basic:
         """Down."""
         return fn.FloorToInt(a)
 
     @staticmethod
-    def ceil_to_int(a: Any, dtype: Any) -> Any:
+    def ceil_to_int(a: sympy.Basic, dtype: torch.dtype) -> sympy.Basic:
         """Up."""
         return fn.CeilToInt(a)
 
     @staticmethod
-    def round_to_int(a: Any, dtype: Any) -> Any:
+    def round_to_int(a: sympy.Basic, dtype: torch.dtype) -> sympy.Basic:
         """To the nearest."""
         return fn.RoundToInt(a)
 
     @staticmethod
-    def round_decimal(a: Any, b: Any) -> Any:
+    def round_decimal(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """To digits."""
         return fn.RoundDecimal(a, b)
 
     @staticmethod
-    def floor(x: Any) -> Any:
+    def floor(x: sympy.Basic) -> sympy.Basic:
         """Down, of a float."""
         return fn.FloorToInt(x)
 
     @staticmethod
-    def ceil(x: Any) -> Any:
+    def ceil(x: sympy.Basic) -> sympy.Basic:
         """Up, of a float."""
         return fn.CeilToInt(x)
 
     @staticmethod
-    def identity(x: Any) -> Any:
+    def identity(x: sympy.Basic) -> sympy.Basic:
         """x."""
         return x
 
 
-def _add_functions(cls: type, make: Any) -> None:
+def _add_functions(cls: type, make: Callable[[str], Callable]) -> None:
     for name in (
         "sqrt",
         "exp",
@@ -349,13 +349,13 @@ class TensorReferenceAnalysis:
     )
 
     @staticmethod
-    def constant(c: Any, dtype: torch.dtype) -> torch.Tensor:
+    def constant(c: object, dtype: torch.dtype) -> torch.Tensor:
         """A number as a tensor."""
         kind = torch.float64 if dtype is float else torch.int64 if dtype is int else dtype
         return torch.ops.aten.scalar_tensor.default(c, dtype=kind)
 
     @staticmethod
-    def round_decimal(a: Any, b: Any) -> torch.Tensor:
+    def round_decimal(a: sympy.Basic, b: sympy.Basic) -> torch.Tensor:
         """To digits."""
         raise NotImplementedError("round_decimal of tensors is not implemented")
 

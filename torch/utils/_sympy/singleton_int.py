@@ -1,8 +1,6 @@
 """A size that stands for several lengths at once: it equals itself and its multiples can be told
 from it, but it has no value."""
 
-from typing import Any
-
 import sympy
 from sympy.multipledispatch import dispatch
 
@@ -12,7 +10,7 @@ class SingletonInt(sympy.AtomicExpr):
 
     _op_priority = 99999
 
-    def __new__(cls, *args: Any, coeff: int | None = None, **kwargs: Any) -> "SingletonInt":
+    def __new__(cls, *args: int, coeff: int | None = None, **kwargs: object) -> "SingletonInt":
         return super().__new__(cls, *args, **kwargs)
 
     def __init__(self, val: int, *, coeff: int = 1) -> None:
@@ -20,7 +18,7 @@ class SingletonInt(sympy.AtomicExpr):
         self._coeff = coeff
         super().__init__()
 
-    def _eval_Eq(self, other: Any) -> sympy.Basic:
+    def _eval_Eq(self, other: "int | sympy.Basic") -> sympy.Basic:
         same = isinstance(other, SingletonInt) and self._key() == other._key()
         return sympy.true if same else sympy.false
 
@@ -32,7 +30,7 @@ class SingletonInt(sympy.AtomicExpr):
         """None: it is no symbol."""
         return set()
 
-    def __mul__(self, other: Any) -> "SingletonInt":
+    def __mul__(self, other: "int | sympy.Basic") -> "SingletonInt":
         if isinstance(other, SingletonInt):
             raise ValueError("SingletonInt cannot be multiplied by another SingletonInt")
         return SingletonInt(self._val, coeff=self._coeff * other)
@@ -48,13 +46,13 @@ class SingletonInt(sympy.AtomicExpr):
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _no(self, other: Any) -> Any:
+    def _no(self, other: object) -> None:
         raise NotImplementedError("SingletonInt has no such operation")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __truediv__ = __floordiv__ = __mod__ = _no
 
 
-def _is_ge(a: Any, b: Any) -> bool:
+def _is_ge(a: sympy.Expr, b: sympy.Expr) -> bool:
     if isinstance(a, SingletonInt) and isinstance(b, SingletonInt):
         if a._val == b._val:
             return bool(a._coeff >= b._coeff)
@@ -69,15 +67,15 @@ def _is_ge(a: Any, b: Any) -> bool:
 
 
 @dispatch(sympy.Integer, SingletonInt)  # type: ignore[misc]
-def _eval_is_ge(a: Any, b: Any) -> bool:
+def _eval_is_ge(a: sympy.Expr, b: sympy.Expr) -> bool:
     return _is_ge(a, b)
 
 
 @dispatch(SingletonInt, sympy.Integer)  # type: ignore[misc, no-redef]
-def _eval_is_ge(a: Any, b: Any) -> bool:
+def _eval_is_ge(a: sympy.Expr, b: sympy.Expr) -> bool:
     return _is_ge(a, b)
 
 
 @dispatch(SingletonInt, SingletonInt)  # type: ignore[misc, no-redef]
-def _eval_is_ge(a: Any, b: Any) -> bool:
+def _eval_is_ge(a: sympy.Expr, b: sympy.Expr) -> bool:
     return _is_ge(a, b)

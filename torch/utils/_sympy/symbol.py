@@ -1,7 +1,6 @@
 """Kinds of symbols by the prefix of their names."""
 
 import enum
-from typing import Any
 
 import sympy
 
@@ -45,7 +44,7 @@ prefix_str = {
 }
 
 
-def make_symbol(prefix: SymT, idx: int | str, **assumptions: Any) -> sympy.Symbol:
+def make_symbol(prefix: SymT, idx: int | str, **assumptions: bool) -> sympy.Symbol:
     """The symbol of a kind with this number."""
     return sympy.Symbol(f"{prefix_str[prefix]}{idx}", **assumptions)
 

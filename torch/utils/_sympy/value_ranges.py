@@ -5,7 +5,6 @@ the result come from the ends of the operands; elsewhere the result is as wide a
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import sympy
 from sympy import S
@@ -17,12 +16,14 @@ from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.reference import ReferenceAnalysis
 
+Bound = bool | int | float | sympy.Basic
+
 
 class ValueRangeError(RuntimeError):
     """A range without values."""
 
 
-def simple_sympify(e: Any) -> Any:
+def simple_sympify(e: "Bound") -> sympy.Basic | None:
     """A Python number as a sympy one."""
     if isinstance(e, bool):
         return S.true if e else S.false
@@ -37,14 +38,14 @@ def simple_sympify(e: Any) -> Any:
     raise AssertionError(f"not simple sympy type {type(e)}: {e}")
 
 
-def sympy_generic_le(lower: Any, upper: Any) -> bool:
+def sympy_generic_le(lower: "Bound", upper: "Bound") -> bool:
     """lower <= upper, of truth values too."""
     if isinstance(lower, BooleanAtom):
         return not (bool(lower) and not bool(upper))
     return bool(lower <= upper)
 
 
-def _is_integer_end(e: Any) -> bool:
+def _is_integer_end(e: "Bound") -> bool:
     return e.is_Integer or e in (int_oo, -int_oo)
 
 
@@ -53,7 +54,7 @@ class ValueRanges:
 
     __slots__ = ("is_bool", "is_float", "is_int", "lower", "upper")
 
-    def __init__(self, lower: Any, upper: Any) -> None:
+    def __init__(self, lower: "Bound", upper: "Bound") -> None:
         lower, upper = simple_sympify(lower), simple_sympify(upper)
         self.is_bool = isinstance(lower, BooleanAtom)
         if self.is_bool != isinstance(upper, BooleanAtom):
@@ -91,7 +92,7 @@ class ValueRanges:
         return ValueRanges(S.false, S.true)
 
     @staticmethod
-    def wrap(arg: Any) -> "ValueRanges":
+    def wrap(arg: "Bound | ValueRanges") -> "ValueRanges":
         """The range of one value; a range itself."""
         return arg if isinstance(arg, ValueRanges) else ValueRanges(arg, arg)
 
@@ -102,7 +103,7 @@ class ValueRanges:
             return self.unknown_bool()
         return self.unknown_int() if self.is_int else self.unknown()
 
-    def __contains__(self, x: Any) -> bool:
+    def __contains__(self, x: "Bound | ValueRanges") -> bool:
         return ValueRanges.wrap(x).issubset(self)
 
     def issubset(self, other: "ValueRanges") -> bool:
@@ -139,26 +140,26 @@ class ValueRanges:
 
     # ---- mapping
     @staticmethod
-    def increasing_map(x: Any, f: Callable) -> "ValueRanges":
+    def increasing_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
         """Of a function that keeps order."""
         x = ValueRanges.wrap(x)
         return ValueRanges(f(x.lower), f(x.upper))
 
     @staticmethod
-    def decreasing_map(x: Any, f: Callable) -> "ValueRanges":
+    def decreasing_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
         """Of a function that reverses order."""
         x = ValueRanges.wrap(x)
         return ValueRanges(f(x.upper), f(x.lower))
 
     @staticmethod
-    def monotone_map(x: Any, f: Callable) -> "ValueRanges":
+    def monotone_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
         """Of a function that does one of both."""
         x = ValueRanges.wrap(x)
         ends = (f(x.lower), f(x.upper))
         return ValueRanges(min(ends), max(ends))
 
     @staticmethod
-    def convex_min_zero_map(x: Any, f: Callable) -> "ValueRanges":
+    def convex_min_zero_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
         """Of a function that falls to 0 at 0 and rises after it."""
         x = ValueRanges.wrap(x)
         if 0 not in x:
@@ -167,20 +168,24 @@ class ValueRanges:
         return ValueRanges(f(zero) * 0, max(f(x.lower), f(x.upper)))
 
     @staticmethod
-    def coordinatewise_increasing_map(x: Any, y: Any, f: Callable) -> "ValueRanges":
+    def coordinatewise_increasing_map(
+        x: "Bound | ValueRanges", y: "Bound | ValueRanges", f: Callable
+    ) -> "ValueRanges":
         """Of a function of two values that keeps order in each."""
         x, y = ValueRanges.wrap(x), ValueRanges.wrap(y)
         return ValueRanges(f(x.lower, y.lower), f(x.upper, y.upper))
 
     @staticmethod
-    def coordinatewise_monotone_map(x: Any, y: Any, f: Callable) -> "ValueRanges":
+    def coordinatewise_monotone_map(
+        x: "Bound | ValueRanges", y: "Bound | ValueRanges", f: Callable
+    ) -> "ValueRanges":
         """Of a function of two values that keeps or reverses order in each."""
         x, y = ValueRanges.wrap(x), ValueRanges.wrap(y)
         corners = [f(a, b) for a, b in itertools.product((x.lower, x.upper), (y.lower, y.upper))]
         return ValueRanges(min(corners), max(corners))
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a: "Bound | ValueRanges", b: "Bound | ValueRanges") -> sympy.Basic | None:
     """A zero end times an open one is 0: the open end is never reached."""
     return (a * 0 if a.is_finite else b * 0) if a.is_zero or b.is_zero else a * b
 
@@ -189,7 +194,7 @@ def _wrapped(method: Callable) -> staticmethod:
     """Numbers are ranges too; an operation on single values is the operation itself."""
     reference = getattr(ReferenceAnalysis, method.__name__, None)
 
-    def run(*args: Any) -> ValueRanges:
+    def run(*args: "Bound | ValueRanges") -> ValueRanges:
         ranges = [ValueRanges.wrap(arg) for arg in args]
         if reference is not None and all(r.is_singleton() for r in ranges):
             value = _try(reference, [r.lower for r in ranges])
@@ -201,7 +206,7 @@ def _wrapped(method: Callable) -> staticmethod:
     return staticmethod(run)
 
 
-def _try(reference: Callable, values: list) -> Any:
+def _try(reference: Callable, values: list) -> sympy.Basic | None:
     try:
         value = reference(*values)
     except (ZeroDivisionError, ValueError, TypeError, OverflowError, NotImplementedError):
@@ -219,7 +224,7 @@ class SymPyValueRangeAnalysis:
     """Operations on ranges."""
 
     @staticmethod
-    def constant(value: Any, dtype: Any) -> ValueRanges:
+    def constant(value: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """The range of a number."""
         if isinstance(value, ValueRanges):
             return value
@@ -228,7 +233,9 @@ class SymPyValueRangeAnalysis:
         return ValueRanges.wrap(value)
 
     @staticmethod
-    def to_dtype(a: Any, dtype: Any, src_dtype: Any = None) -> ValueRanges:
+    def to_dtype(
+        a: "Bound | ValueRanges", dtype: torch.dtype, src_dtype: torch.dtype | None = None
+    ) -> ValueRanges:
         """The same values as floats, integers or truth values."""
         a = ValueRanges.wrap(a)
         if dtype == torch.bool:
@@ -254,7 +261,7 @@ class SymPyValueRangeAnalysis:
         return ValueRanges.coordinatewise_increasing_map(a, b, sympy.And)
 
     @staticmethod
-    def bitwise_and(a: Any, b: Any) -> ValueRanges:
+    def bitwise_and(a: "Bound | ValueRanges", b: "Bound | ValueRanges") -> ValueRanges:
         """a & b: never above an operand that is not negative."""
         a, b = ValueRanges.wrap(a), ValueRanges.wrap(b)
         if a.is_bool and b.is_bool:
@@ -271,7 +278,7 @@ class SymPyValueRangeAnalysis:
         return ValueRanges(min(lower, S.Zero if tops else lower), max(upper, S.NegativeOne))
 
     @staticmethod
-    def bitwise_or(a: Any, b: Any) -> ValueRanges:
+    def bitwise_or(a: "Bound | ValueRanges", b: "Bound | ValueRanges") -> ValueRanges:
         """a | b: within the bits of both."""
         a, b = ValueRanges.wrap(a), ValueRanges.wrap(b)
         if a.is_bool and b.is_bool:
@@ -489,39 +496,39 @@ class SymPyValueRangeAnalysis:
         return ValueRanges.increasing_map(x, fn.CeilToInt)
 
     @staticmethod
-    def floor_to_int(x: Any, dtype: Any) -> ValueRanges:
+    def floor_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """Down, to an integer."""
         return ValueRanges.increasing_map(x, fn.FloorToInt)
 
     @staticmethod
-    def ceil_to_int(x: Any, dtype: Any) -> ValueRanges:
+    def ceil_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """Up, to an integer."""
         return ValueRanges.increasing_map(x, fn.CeilToInt)
 
     @staticmethod
-    def trunc_to_int(x: Any, dtype: Any) -> ValueRanges:
+    def trunc_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """Towards zero, to an integer."""
         return ValueRanges.increasing_map(x, fn.TruncToInt)
 
     @staticmethod
-    def round_to_int(x: Any, dtype: Any) -> ValueRanges:
+    def round_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """To the nearest integer."""
         return ValueRanges.increasing_map(x, fn.RoundToInt)
 
     @staticmethod
-    def identity(x: Any) -> ValueRanges:
+    def identity(x: "Bound | ValueRanges") -> ValueRanges:
         """x."""
         return ValueRanges.wrap(x)
 
 
-def _float_quotient(a: Any, b: Any) -> Any:
+def _float_quotient(a: "Bound | ValueRanges", b: "Bound | ValueRanges") -> sympy.Basic | None:
     if b.is_infinite:
         return sympy.Float(0.0)
     return sympy.Float(float(a) / float(b))
 
 
 def _bounded_function(name: str, low: float, high: float) -> staticmethod:
-    def method(x: Any) -> ValueRanges:
+    def method(x: "Bound | ValueRanges") -> ValueRanges:
         return ValueRanges(sympy.Float(low), sympy.Float(high))
 
     method.__name__, method.__doc__ = name, f"{name}(x)."

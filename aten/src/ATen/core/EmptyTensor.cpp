@@ -2,8 +2,10 @@
 #include <ATen/core/EmptyTensor.h>
 
 #include <ATen/core/InferenceCheck.h>
+#include <ATen/core/SymbolicTensor.h>
 
 #include <c10/core/DeviceHooks.h>
+#include <c10/core/SymbolicGeometry.h>
 
 namespace at::detail {
 namespace {
@@ -55,6 +57,29 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, D
   return Tensor(std::move(impl));
 }
 
+Tensor empty_strided_symint(SymIntArrayRef sizes, SymIntArrayRef strides, ScalarType dtype,
+                            Device device) {
+  if (!device.is_meta() || !(c10::has_symbolic(sizes) || c10::has_symbolic(strides)))
+    return empty_strided(c10::as_int_array(sizes), c10::as_int_array(strides), dtype, device);
+  TORCH_CHECK(sizes.size() == strides.size(), "dimensionality of sizes (", sizes.size(),
+              ") must match dimensionality of strides (", strides.size(), ")");
+  for (SymInt s : sizes)
+    TORCH_CHECK(c10::expect_true(c10::sym_ge(s, 0)),
+                "Trying to create tensor with negative dimension ", s);
+  Storage storage = storage_for(0, device);
+  storage->set_sym_nbytes(c10::sym_storage_bytes(sizes, strides, c10::elementSize(dtype), 0));
+  auto impl =
+      c10::make_intrusive<TensorImpl>(std::move(storage), dense_keys(device), dtype, device);
+  impl->set_symbolic_geometry(sizes, strides, 0);
+  return Tensor(std::move(impl));
+}
+
+Tensor empty_symint(SymIntArrayRef sizes, ScalarType dtype, Device device) {
+  if (!device.is_meta() || !c10::has_symbolic(sizes))
+    return empty(c10::as_int_array(sizes), dtype, device);
+  return empty_strided_symint(sizes, c10::sym_contiguous_strides(sizes), dtype, device);
+}
+
 Tensor scalar_tensor(const Scalar& value, ScalarType dtype) {
   Tensor out = empty({}, dtype);
   switch (dtype) {
@@ -94,15 +119,22 @@ void check_in_bounds(IntArrayRef sizes, IntArrayRef strides, int64_t storage_off
 }
 
 namespace {
-Tensor make_view(const Tensor& self, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides,
-                 int64_t storage_offset) {
+void set_geometry(TensorImpl& impl, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  impl.set_geometry(sizes, strides, offset);
+}
+void set_geometry(TensorImpl& impl, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
+  impl.set_symbolic_geometry(sizes, strides, offset);
+}
+
+template <class Int> Tensor make_view(const Tensor& self, ScalarType dtype, ArrayRef<Int> sizes,
+                                      ArrayRef<Int> strides, Int storage_offset) {
   const TensorImpl& source = *self.unsafeGetTensorImpl();
   TORCH_CHECK_NOT_IMPLEMENTED(source.layout() == kStrided || source.has_storage(),
                               "a tensor of layout ", source.layout(), " and dtype ", source.dtype(),
                               " has no memory that could be viewed");
   auto impl = c10::make_intrusive<TensorImpl>(
       source.storage(), source.key_set() - c10::kAutogradKeys, dtype, source.device());
-  impl->set_geometry(sizes, strides, storage_offset);
+  set_geometry(*impl, sizes, strides, storage_offset);
   const c10::AutogradState& state = c10::tls_autograd_state;
   if (C10_LIKELY(!source.is_inference())) {
     if (C10_UNLIKELY(state.inference_mode)) {
@@ -141,6 +173,11 @@ Tensor checked_tensor(const Storage& storage, ScalarType dtype, IntArrayRef size
 }
 
 Tensor view_of(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset) {
+  return make_view(self, self.scalar_type(), sizes, strides, storage_offset);
+}
+
+Tensor view_of_symint(const Tensor& self, SymIntArrayRef sizes, SymIntArrayRef strides,
+                      SymInt storage_offset) {
   return make_view(self, self.scalar_type(), sizes, strides, storage_offset);
 }
 

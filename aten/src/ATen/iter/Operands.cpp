@@ -21,8 +21,8 @@ enum class Overlap { None, Full, Partial, TooHard };
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return Overlap::Full;
   const void* const start = a.unsafeGetTensorImpl()->data(); // null on meta, where nothing overlaps
-  if (a.numel() == 0 || b.numel() == 0 || start == nullptr) return Overlap::None;
-  if (!a.is_alias_of(b)) return Overlap::None;
+  if (start == nullptr || !a.is_alias_of(b)) return Overlap::None;
+  if (a.numel() == 0 || b.numel() == 0) return Overlap::None;
   if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) {
     if (start == b.unsafeGetTensorImpl()->data() && a.sizes() == b.sizes() &&
         a.strides() == b.strides())
@@ -37,7 +37,7 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
 
 bool may_overlap(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return true;
-  if (a.numel() == 0 || b.numel() == 0 || !a.is_alias_of(b)) return false;
+  if (!a.is_alias_of(b) || a.numel() == 0 || b.numel() == 0) return false;
   const auto x = extent(a), y = extent(b);
   return x.first < y.second && y.first < x.second;
 }

@@ -5,12 +5,14 @@
 #include <cstring>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/SymbolicTensor.h>
 #ifndef CRESSET_NO_CUDA
 #include <ATen/cuda/Pointwise.h>
 #endif
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/Number.h>
 #include <ATen/iter/PointwiseJob.h>
+#include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/parallel/Parallel.h>
@@ -64,7 +66,7 @@ const Tensor* plain_operand(Operands operands) {
   for (const Operand& op : operands) {
     if (op.tensor == nullptr) continue;
     const TensorImpl& t = *op.tensor->unsafeGetTensorImpl();
-    if (!t.is_contiguous() || t.is_wrapped_number() || !t.device().is_cpu()) return nullptr;
+    if (!t.device().is_cpu() || !t.is_contiguous() || t.is_wrapped_number()) return nullptr;
     if (first == nullptr) {
       first = op.tensor;
     } else if (t.dtype() != first->scalar_type() || t.sizes() != first->sizes()) {
@@ -207,11 +209,37 @@ void run_general(const PointwiseSpec& spec, const Tensor& target, Operands opera
                               device);
 }
 
-Tensor allocate(IntArrayRef shape, ScalarType dtype, Device device, Operands operands) {
+bool has_symbols(Operands operands) {
+  for (const Operand& op : operands)
+    if (op.tensor && op.tensor->unsafeGetTensorImpl()->has_symbolic_sizes()) return true;
+  return false;
+}
+
+c10::SmallVector<const Tensor*, 4> tensors_of(Operands operands) {
   c10::SmallVector<const Tensor*, 4> tensors;
   for (const Operand& op : operands)
     if (op.tensor) tensors.push_back(op.tensor);
-  return detail::empty_strided(shape, pointwise_output_strides(shape, tensors), dtype, device);
+  return tensors;
+}
+
+Tensor allocate_symbolic(ScalarType dtype, Device device, Operands operands) {
+  const auto tensors = tensors_of(operands);
+  const std::vector<SymInt> shape = symbolic_broadcast(tensors);
+  return detail::empty_strided_symint(shape, symbolic_output_strides(shape, tensors), dtype,
+                                      device);
+}
+
+void check_symbolic_target(const Tensor& target, ScalarType result, Operands operands) {
+  TORCH_CHECK(c10::canCast(result, target.scalar_type()), "result type ", result,
+              " can't be cast to the desired output type ", target.scalar_type());
+  const std::vector<SymInt> shape = symbolic_broadcast(tensors_of(operands));
+  TORCH_CHECK(target.sym_sizes() == SymIntArrayRef(shape), "output with shape ", target.sym_sizes(),
+              " doesn't match the broadcast shape ", SymIntArrayRef(shape));
+}
+
+Tensor allocate(IntArrayRef shape, ScalarType dtype, Device device, Operands operands) {
+  return detail::empty_strided(shape, pointwise_output_strides(shape, tensors_of(operands)), dtype,
+                               device);
 }
 } // namespace
 
@@ -270,6 +298,8 @@ Tensor pointwise(const PointwiseSpec& spec, Operands operands, Params params) {
 #endif
   const ScalarType compute = compute_dtype(spec, operands);
   const Device device = common_device(operands, nullptr);
+  if (device.is_meta() && has_symbols(operands))
+    return allocate_symbolic(output_dtype(spec, compute), device, operands);
   const DimVector shape = common_shape(operands);
   out = allocate(shape, output_dtype(spec, compute), device, operands);
   run_general(spec, out, operands, params, shape, compute, device);
@@ -286,6 +316,11 @@ Tensor& pointwise_(const PointwiseSpec& spec, Tensor& self, Operands operands, P
                 " is not supported for complex tensors.");
     const ScalarType compute = compute_dtype(spec, operands);
     const Device device = common_device(operands, &self);
+    if (device.is_meta() && has_symbols(operands)) {
+      check_symbolic_target(self, output_dtype(spec, compute), operands);
+      self.unsafeGetTensorImpl()->bump_version();
+      return self;
+    }
     const DimVector shape = common_shape(operands);
     check_target(self, shape, output_dtype(spec, compute), operands);
     run_general(spec, self, operands, params, shape, compute, device);

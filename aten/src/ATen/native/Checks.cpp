@@ -65,8 +65,9 @@ std::string matrix_size(const Tensor& t, const char* by) {
 }
 
 void check_multiplies(const Tensor& mat1, const Tensor& mat2) {
-  TORCH_CHECK(mat1.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (",
-              matrix_size(mat1), " and ", matrix_size(mat2), ")");
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(mat1.sym_size(1), mat2.sym_size(0))),
+              "mat1 and mat2 shapes cannot be multiplied (", matrix_size(mat1), " and ",
+              matrix_size(mat2), ")");
 }
 
 void check_one_device(Checker::Arguments arguments) {

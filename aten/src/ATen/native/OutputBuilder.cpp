@@ -2,6 +2,7 @@
 #include <ATen/native/OutputBuilder.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/SymbolicTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
 
@@ -68,6 +69,24 @@ void OutputBuilder::set_on(int i, IntArrayRef sizes, ScalarType dtype, Device de
     outputs_[i] = strides ? detail::empty_strided(sizes, *strides, dtype, device)
                           : detail::empty(sizes, dtype, device);
   }
+}
+
+void OutputBuilder::set_symint(int i, SymIntArrayRef sizes, ScalarType dtype,
+                               OptionalSymIntArrayRef strides) {
+  if (device_ != c10::kMeta || mode_ == Mode::Out)
+    return set(i, c10::as_int_array(sizes), dtype, c10::as_int_array(strides));
+  TORCH_INTERNAL_ASSERT(i < count_);
+  if (mode_ == Mode::Functional) {
+    outputs_[i] = strides ? detail::empty_strided_symint(sizes, *strides, dtype, Device(device_))
+                          : detail::empty_symint(sizes, dtype, Device(device_));
+    return;
+  }
+  const Tensor& target = given_[i];
+  TORCH_CHECK(c10::canCast(dtype, target.scalar_type()), "result type ", dtype,
+              " can't be cast to the desired output type ", target.scalar_type());
+  TORCH_CHECK(target.sym_sizes() == sizes, "Bad in-place call: input tensor size ",
+              target.sym_sizes(), " and output tensor size ", sizes, " should match");
+  outputs_[i] = target; // without memory there is nothing to copy back
 }
 
 void OutputBuilder::finish() {

@@ -34,6 +34,9 @@ class TORCH_API OutputBuilder {
   // The same on a device other than the builder's (index included).
   void set_on(int i, IntArrayRef sizes, ScalarType dtype, Device device,
               OptionalIntArrayRef strides = std::nullopt);
+  // The same with sizes that may be symbolic.
+  void set_symint(int i, SymIntArrayRef sizes, ScalarType dtype,
+                  OptionalSymIntArrayRef strides = std::nullopt);
   bool is_out_variant() const { return mode_ == Mode::Out; }
   bool is_inplace() const { return mode_ == Mode::InPlace; }
   // The caller's tensor of an in-place or out variant, or an undefined tensor.

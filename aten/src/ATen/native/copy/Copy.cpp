@@ -6,8 +6,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/iter/Cast.h>
+#include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/copy/Native.h>
 #include <ATen/native/copy/RowCopy.h>
 #include <ATen/native/copy/Transpose.h>
@@ -80,6 +82,13 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
     self.unsafeGetTensorImpl()->bump_version();
     return self;
   }
+  if (any_symbolic(self, src)) {
+    const std::vector<SymInt> shape = symbolic_broadcast(self.sym_sizes(), src.sym_sizes());
+    TORCH_CHECK(SymIntArrayRef(shape) == self.sym_sizes(), "output with shape ", self.sym_sizes(),
+                " doesn't match the broadcast shape ", SymIntArrayRef(shape));
+    self.unsafeGetTensorImpl()->bump_version();
+    return self; // symbolic tensors have no memory
+  }
   if (self.sizes() != src.sizes()) {
     const DimVector shape = broadcast_shapes(self.sizes(), src.sizes());
     TORCH_CHECK(IntArrayRef(shape) == self.sizes(), "output with shape ", self.sizes(),
@@ -144,7 +153,7 @@ Tensor copy(const Tensor& self, const Tensor& src, bool non_blocking) {
 
 Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
   const MemoryFormat format = memory_format ? *memory_format : MemoryFormat::Preserve;
-  if (C10_LIKELY(self.is_contiguous() && self.is_cpu() &&
+  if (C10_LIKELY(self.is_cpu() && self.is_contiguous() &&
                  (format == MemoryFormat::Preserve || format == MemoryFormat::Contiguous))) {
     Tensor out = format == MemoryFormat::Preserve
                      ? detail::empty_strided(self.sizes(),

@@ -1,9 +1,11 @@
 // Factories that only decide sizes, strides, dtype and device; filling is the copy family's work.
+#include <algorithm>
 #include <limits>
 
 #include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/factory/Native.h>
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/empty.h>
@@ -100,6 +102,40 @@ Tensor empty_meta(IntArrayRef size, std::optional<ScalarType> dtype, std::option
   return empty_on(device_or(device, kMeta), size, dtype, layout, memory_format);
 }
 
+// Symbolic sizes: only tensors without memory keep them.
+Tensor empty_symbolic(SymIntArrayRef size, std::optional<ScalarType> dtype,
+                      std::optional<Layout> layout, std::optional<Device> device,
+                      std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  check_layout("empty", layout);
+  check_not_pinned(pin_memory);
+  const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
+  const MemoryFormat format = memory_format.value_or(MemoryFormat::Contiguous);
+  if (format == MemoryFormat::Contiguous)
+    return detail::empty_symint(size, type, device_or(device, kMeta));
+  TORCH_CHECK(format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d,
+              "Unsupported memory format ", format, " of a tensor with symbolic sizes");
+  const size_t channels_last_rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  TORCH_CHECK(size.size() == channels_last_rank, "required rank ", channels_last_rank,
+              " tensor to use ", format, " format");
+  SymDimVector strides(size.size());
+  strides[1] = 1;
+  SymInt step = size[1];
+  for (size_t d = size.size() - 1; d >= 2; --d) {
+    strides[d] = step;
+    step = step * size[d];
+  }
+  strides[0] = step;
+  return detail::empty_strided_symint(size, strides, type, device_or(device, kMeta));
+}
+Tensor empty_strided_symbolic(SymIntArrayRef size, SymIntArrayRef stride,
+                              std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                              std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_layout("empty_strided", layout);
+  check_not_pinned(pin_memory);
+  return detail::empty_strided_symint(size, stride, dtype ? *dtype : c10::get_default_dtype(),
+                                      device_or(device, kMeta));
+}
+
 Tensor empty_strided_cpu(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
                          std::optional<Layout> layout, std::optional<Device> device,
                          std::optional<bool> pin_memory) {
@@ -148,6 +184,26 @@ Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout,
   return at::empty_strided(size, strides, dtype, layout, device, pin_memory);
 }
 
+namespace {
+// Dense strides in the order of the strides of `self` in the traced run; its own where it is dense.
+SymDimVector symbolic_dense_strides(const Tensor& self) {
+  const SymIntArrayRef sizes = self.sym_sizes(), strides = self.sym_strides();
+  if (self.is_non_overlapping_and_dense()) return SymDimVector(strides);
+  DimVector order;
+  for (int64_t d = self.dim() - 1; d >= 0; --d) order.push_back(d);
+  const auto hint = [&](int64_t d) { return strides[d].hint().value_or(0); };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return hint(a) < hint(b); });
+  SymDimVector out(sizes.size());
+  SymInt step = 1;
+  for (int64_t d : order) {
+    out[d] = step;
+    step = step * sizes[d];
+  }
+  return out;
+}
+} // namespace
+
 Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,
                   std::optional<MemoryFormat> memory_format) {
@@ -156,7 +212,10 @@ Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
   const Device where = device ? *device : self.device();
   const MemoryFormat format = memory_format ? *memory_format : MemoryFormat::Preserve;
   if (format != MemoryFormat::Preserve)
-    return at::empty(self.sizes(), type, kStrided, where, pin_memory, format);
+    return at::empty_symint(self.sym_sizes(), type, kStrided, where, pin_memory, format);
+  if (is_symbolic(self))
+    return at::empty_strided_symint(self.sym_sizes(), symbolic_dense_strides(self), type, kStrided,
+                                    where, pin_memory);
   if (self.is_contiguous() && self.is_non_overlapping_and_dense() && where.is_cpu() &&
       !pin_memory && c10::tls_dispatch_keys.included == 0)
     return settled(detail::empty_strided(self.sizes(), self.strides(), type, where));
@@ -164,45 +223,47 @@ Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
                            type, kStrided, where, pin_memory);
 }
 
-Tensor new_empty(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype,
+Tensor new_empty(const Tensor& self, SymIntArrayRef size, std::optional<ScalarType> dtype,
                  std::optional<Layout> layout, std::optional<Device> device,
                  std::optional<bool> pin_memory) {
-  return at::empty(size, dtype ? *dtype : self.scalar_type(), layout,
-                   device ? *device : self.device(), pin_memory, std::nullopt);
+  return at::empty_symint(size, dtype ? *dtype : self.scalar_type(), layout,
+                          device ? *device : self.device(), pin_memory, std::nullopt);
 }
-Tensor new_empty_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride,
+Tensor new_empty_strided(const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride,
                          std::optional<ScalarType> dtype, std::optional<Layout> layout,
                          std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::empty_strided(size, stride, dtype ? *dtype : self.scalar_type(), layout,
-                           device ? *device : self.device(), pin_memory);
+  return at::empty_strided_symint(size, stride, dtype ? *dtype : self.scalar_type(), layout,
+                                  device ? *device : self.device(), pin_memory);
 }
-Tensor new_full(const Tensor& self, IntArrayRef size, const Scalar& value,
+Tensor new_full(const Tensor& self, SymIntArrayRef size, const Scalar& value,
                 std::optional<ScalarType> dtype, std::optional<Layout> layout,
                 std::optional<Device> device, std::optional<bool> pin_memory) {
   return unwritten(
       at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(value));
 }
-Tensor new_zeros(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype,
+Tensor new_zeros(const Tensor& self, SymIntArrayRef size, std::optional<ScalarType> dtype,
                  std::optional<Layout> layout, std::optional<Device> device,
                  std::optional<bool> pin_memory) {
   return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).zero_());
 }
-Tensor new_ones(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype,
+Tensor new_ones(const Tensor& self, SymIntArrayRef size, std::optional<ScalarType> dtype,
                 std::optional<Layout> layout, std::optional<Device> device,
                 std::optional<bool> pin_memory) {
   return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(1));
 }
 
-Tensor zeros(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+Tensor zeros(SymIntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
              std::optional<Device> device, std::optional<bool> pin_memory) {
-  for (const int64_t s : size) TORCH_CHECK(s >= 0, "zeros: Dimension size must be non-negative.");
-  return unwritten(at::empty(size, dtype, layout, device, pin_memory, std::nullopt).zero_());
+  for (const SymInt s : size)
+    TORCH_CHECK(c10::expect_true(c10::sym_ge(s, 0)), "zeros: Dimension size must be non-negative.");
+  return unwritten(at::empty_symint(size, dtype, layout, device, pin_memory, std::nullopt).zero_());
 }
-Tensor ones(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+Tensor ones(SymIntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
             std::optional<Device> device, std::optional<bool> pin_memory) {
-  return unwritten(at::empty(size, dtype, layout, device, pin_memory, std::nullopt).fill_(1));
+  return unwritten(
+      at::empty_symint(size, dtype, layout, device, pin_memory, std::nullopt).fill_(1));
 }
-Tensor full(IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype,
+Tensor full(SymIntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype,
             std::optional<Layout> layout, std::optional<Device> device,
             std::optional<bool> pin_memory) {
   ScalarType type = dtype ? *dtype : value.type();
@@ -210,7 +271,8 @@ Tensor full(IntArrayRef size, const Scalar& value, std::optional<ScalarType> dty
   // Half precision is too narrow to be chosen for a number.
   if (!dtype && value.isComplex())
     type = c10::get_default_dtype() == kDouble ? kComplexDouble : kComplexFloat;
-  return unwritten(at::empty(size, type, layout, device, pin_memory, std::nullopt).fill_(value));
+  return unwritten(
+      at::empty_symint(size, type, layout, device, pin_memory, std::nullopt).fill_(value));
 }
 Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,

@@ -2,6 +2,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/PrivateCopy.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -47,10 +48,10 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_id
   static_cast<void>(sparse);
   check_embedding(weight, indices);
   if (indices.dim() == 1) return at::index_select(weight, 0, indices);
-  DimVector sizes(indices.sizes());
-  sizes.push_back(weight.size(1));
+  SymDimVector sizes(indices.sym_sizes());
+  sizes.push_back(weight.sym_size(1));
   // Not view(): the rows are nobody else's, and callers may write to the result.
-  return at::_unsafe_view(at::index_select(weight, 0, indices.reshape({-1})), sizes);
+  return at::_unsafe_view_symint(at::index_select(weight, 0, indices.reshape({-1})), sizes);
 }
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,

@@ -3,8 +3,10 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
 #include <ATen/core/WarnOnce.h>
+#include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/ops/nonzero_numpy.h>
 #include <ATen/ops/result_type.h>
@@ -85,6 +87,13 @@ void meta_where(OutputBuilder& out, const Tensor& condition, const Tensor& self,
                 condition.device(), " and x and y are on ", self.device(), " and ", other.device(),
                 " respectively");
   const ScalarType dtype = result_type_of(self, other);
+  const Tensor* operands[] = {&condition, &self, &other};
+  const ArrayRef<const Tensor*> all(operands, 3);
+  if (native::any_symbolic(condition, self, other) && device.is_meta()) {
+    const std::vector<SymInt> sizes = symbolic_broadcast(all);
+    out.set_symint(0, sizes, dtype, SymIntArrayRef(symbolic_output_strides(sizes, all)));
+    return;
+  }
   const DimVector shape =
       broadcast_shapes(broadcast_shapes(condition.sizes(), self.sizes()), other.sizes());
   const Tensor& target = out.given(0);
@@ -93,9 +102,7 @@ void meta_where(OutputBuilder& out, const Tensor& condition, const Tensor& self,
                 target.scalar_type());
     for (const Tensor* t : {&condition, &self, &other}) assert_no_partial_overlap(target, *t);
   }
-  const Tensor* operands[] = {&condition, &self, &other};
-  out.set_on(0, shape, dtype, device,
-             IntArrayRef(pointwise_output_strides(shape, ArrayRef<const Tensor*>(operands, 3))));
+  out.set_on(0, shape, dtype, device, IntArrayRef(pointwise_output_strides(shape, all)));
 }
 
 } // namespace meta

@@ -5,8 +5,10 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/IsaTable.h>
+#include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/matmul/Dot.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
@@ -16,10 +18,12 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/conj.h>
 #include <ATen/ops/dot.h>
+#include <ATen/ops/expand.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/mv.h>
+#include <ATen/ops/reshape.h>
 #include <ATen/ops/resolve_conj.h>
 #include <ATen/ops/squeeze.h>
 #include <ATen/ops/t.h>
@@ -247,38 +251,52 @@ Tensor linear_in_parts(const Tensor& input, const Tensor& weight,
 namespace {
 Tensor fold_rows(const Tensor& a, const Tensor& b) {
   // (..., k) @ (k, n): all leading dimensions are rows of one product.
-  DimVector shape(a.sizes());
-  shape.back() = b.size(1);
-  const int64_t k = a.sizes().back();
-  int64_t rows = 1;
-  for (int64_t i = 0; i + 1 < a.dim(); ++i) rows *= a.sizes()[i];
-  return at::_unsafe_view(at::mm(a.reshape({rows, k}), b), shape);
+  SymDimVector shape(a.sym_sizes());
+  const SymInt rows = product_of(SymIntArrayRef(shape).slice(0, shape.size() - 1));
+  const SymInt folded[2] = {rows, shape.back()};
+  shape.back() = b.sym_size(1);
+  return at::_unsafe_view_symint(at::mm(at::reshape_symint(a, folded), b), shape);
 }
 
 // (..., k) @ (k): the same with a vector.
 Tensor fold_rows_of_vector(const Tensor& a, const Tensor& vec) {
-  const IntArrayRef shape = a.sizes().slice(0, a.sizes().size() - 1);
-  const int64_t k = a.sizes().back();
-  return at::_unsafe_view(at::mv(a.reshape({c10::checked_numel(shape), k}), vec), shape);
+  const SymIntArrayRef sizes = a.sym_sizes(), shape = sizes.slice(0, sizes.size() - 1);
+  const SymInt folded[2] = {product_of(shape), sizes.back()};
+  return at::_unsafe_view_symint(at::mv(at::reshape_symint(a, folded), vec), shape);
 }
 
-Tensor batched(const Tensor& self, const Tensor& other) {
-  const IntArrayRef sa = self.sizes(), sb = other.sizes();
-  const DimVector batch = broadcast_shapes(sa.slice(0, sa.size() - 2), sb.slice(0, sb.size() - 2));
-  const int64_t count = c10::checked_numel(batch);
-  auto spread = [&](const Tensor& t) {
-    DimVector shape(batch);
-    shape.push_back(t.size(-2));
-    shape.push_back(t.size(-1));
-    return t.expand(shape).reshape({count, t.size(-2), t.size(-1)});
+template <class Int> Tensor batched(const Tensor& self, const Tensor& other, ArrayRef<Int> batch) {
+  const auto symbolic = [](const Ints<Int>& list) {
+    return SymIntArrayRef(reinterpret_cast<const SymInt*>(list.data()), list.size());
   };
-  DimVector shape(batch);
-  shape.push_back(self.size(-2));
-  shape.push_back(other.size(-1));
-  TORCH_CHECK(self.size(-1) == other.size(-2),
+  const Int count = product_of(batch);
+  auto spread = [&](const Tensor& t) {
+    const Int rows = length_of<Int>(t, -2), columns = length_of<Int>(t, -1);
+    Ints<Int> shape(batch), flat{count, rows, columns};
+    shape.push_back(rows);
+    shape.push_back(columns);
+    return at::reshape_symint(at::_ops::expand::call(t, symbolic(shape), false), symbolic(flat));
+  };
+  Ints<Int> shape(batch);
+  shape.push_back(length_of<Int>(self, -2));
+  shape.push_back(length_of<Int>(other, -1));
+  const Int inner = length_of<Int>(self, -1), wanted = length_of<Int>(other, -2);
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(inner, wanted)),
               "Expected size for first two dimensions of batch2 tensor to be: [", count, ", ",
-              self.size(-1), "] but got: [", count, ", ", other.size(-2), "].");
-  return at::_unsafe_view(at::bmm(spread(self), spread(other)), shape);
+              inner, "] but got: [", count, ", ", wanted, "].");
+  return at::_unsafe_view_symint(at::bmm(spread(self), spread(other)), symbolic(shape));
+}
+
+// The dimensions before the last two.
+template <class Int> ArrayRef<Int> batch_of(ArrayRef<Int> sizes) {
+  return sizes.slice(0, sizes.size() - 2);
+}
+Tensor batched(const Tensor& self, const Tensor& other) {
+  if (any_symbolic(self, other))
+    return batched<SymInt>(
+        self, other, symbolic_broadcast(batch_of(self.sym_sizes()), batch_of(other.sym_sizes())));
+  return batched<int64_t>(self, other,
+                          broadcast_shapes(batch_of(self.sizes()), batch_of(other.sizes())));
 }
 } // namespace
 

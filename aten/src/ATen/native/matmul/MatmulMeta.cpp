@@ -3,9 +3,13 @@
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/Checks.h>
 #include <ATen/native/OutputBuilder.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/matmul/Native.h>
 
 namespace at::meta {
+using native::Ints;
+using native::is_symbolic;
+using native::sizes_of;
 namespace {
 void check_dtypes(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.scalar_type() == b.scalar_type(),
@@ -25,27 +29,52 @@ void check_added_dtype(const Tensor& self, const Tensor& mat) {
               mat.scalar_type());
 }
 // Whether what is added to a product expands to it.
-void check_fits(IntArrayRef added, IntArrayRef shape) {
+template <class Int> void check_fits(ArrayRef<Int> added, ArrayRef<Int> shape) {
   TORCH_CHECK(added.size() <= shape.size(), "expand: the number of sizes provided (", shape.size(),
               ") must be greater or equal to the number of dimensions in the tensor (",
               added.size(), ")");
   for (size_t back = 1; back <= added.size(); ++back) {
-    const int64_t have = added[added.size() - back], want = shape[shape.size() - back];
-    TORCH_CHECK(have == want || have == 1, "The expanded size of the tensor (", want,
-                ") must match the existing size (", have, ") at non-singleton dimension ",
-                shape.size() - back, ".  Target sizes: ", shape, ".  Tensor sizes: ", added);
+    const Int have = added[added.size() - back], want = shape[shape.size() - back];
+    const bool one = c10::guard_or_false(c10::sym_eq(have, 1));
+    TORCH_CHECK(one || c10::expect_true(c10::sym_eq(have, want)),
+                "The expanded size of the tensor (", want, ") must match the existing size (", have,
+                ") at non-singleton dimension ", shape.size() - back, ".  Target sizes: ", shape,
+                ".  Tensor sizes: ", added);
   }
 }
-void check_self(const Tensor& self, const Tensor& mat, IntArrayRef shape) {
+template <class Int> void check_self(const Tensor& self, const Tensor& mat, ArrayRef<Int> shape) {
   check_added_dtype(self, mat);
-  check_fits(self.sizes(), shape);
+  check_fits<Int>(sizes_of<Int>(self), shape);
+}
+void set_output(OutputBuilder& out, IntArrayRef shape, ScalarType dtype) {
+  out.set(0, shape, dtype);
+}
+void set_output(OutputBuilder& out, SymIntArrayRef shape, ScalarType dtype) {
+  out.set_symint(0, shape, dtype);
+}
+// a @ b of matrices, or of batches of them, plus what `added` points to, if anything.
+template <class Int>
+void set_product(OutputBuilder& out, const Tensor* added, const Tensor& a, const Tensor& b) {
+  Ints<Int> shape(sizes_of<Int>(a));
+  shape.back() = sizes_of<Int>(b).back();
+  if (added != nullptr) check_self<Int>(*added, a, shape);
+  set_output(out, ArrayRef<Int>(shape), a.scalar_type());
+}
+void set_product(OutputBuilder& out, const Tensor* added, const Tensor& a, const Tensor& b) {
+  const bool symbols = is_symbolic(a) || is_symbolic(b) || (added && is_symbolic(*added));
+  if (symbols)
+    set_product<SymInt>(out, added, a, b);
+  else
+    set_product<int64_t>(out, added, a, b);
 }
 void check_batches(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 3, "batch1 must be a 3D tensor");
   TORCH_CHECK(b.dim() == 3, "batch2 must be a 3D tensor");
-  TORCH_CHECK(b.size(0) == a.size(0) && b.size(1) == a.size(2),
-              "Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ",
-              a.size(2), "] but got: [", b.size(0), ", ", b.size(1), "].");
+  const SymIntArrayRef x = a.sym_sizes(), y = b.sym_sizes();
+  const bool fits =
+      c10::expect_true(c10::sym_eq(y[0], x[0])) && c10::expect_true(c10::sym_eq(y[1], x[2]));
+  TORCH_CHECK(fits, "Expected size for first two dimensions of batch2 tensor to be: [", x[0], ", ",
+              x[2], "] but got: [", y[0], ", ", y[1], "].");
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected scalar type ", a.scalar_type(),
               " but found ", b.scalar_type());
 }
@@ -58,32 +87,28 @@ void check_mv_dtypes(const Tensor& self, const Tensor& mat, const Tensor& vec) {
 
 void meta_mm(OutputBuilder& out, const Tensor& self, const Tensor& mat2) {
   check_product(self, mat2, "self", "mat2");
-  out.set(0, {self.size(0), mat2.size(1)}, self.scalar_type());
+  set_product(out, nullptr, self, mat2);
 }
 void meta_addmm(OutputBuilder& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                 const Scalar& beta, const Scalar& alpha) {
   check_added_dtype(self, mat2);
   check_product(mat1, mat2, "mat1", "mat2");
-  const int64_t shape[2] = {mat1.size(0), mat2.size(1)};
-  check_self(self, mat1, shape);
-  out.set(0, shape, mat1.scalar_type());
+  set_product(out, &self, mat1, mat2);
 }
 void meta_bmm(OutputBuilder& out, const Tensor& self, const Tensor& mat2) {
   check_batches(self, mat2);
-  out.set(0, {self.size(0), self.size(1), mat2.size(2)}, self.scalar_type());
+  set_product(out, nullptr, self, mat2);
 }
 void meta_baddbmm(OutputBuilder& out, const Tensor& self, const Tensor& batch1,
                   const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
   check_batches(batch1, batch2);
-  const int64_t shape[3] = {batch1.size(0), batch1.size(1), batch2.size(2)};
-  check_self(self, batch1, shape);
-  out.set(0, shape, batch1.scalar_type());
+  set_product(out, &self, batch1, batch2);
 }
 void meta_addbmm(OutputBuilder& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
                  const Scalar& beta, const Scalar& alpha) {
   check_batches(batch1, batch2);
   const int64_t shape[2] = {batch1.size(1), batch2.size(2)};
-  check_self(self, batch1, shape);
+  check_self<int64_t>(self, batch1, shape);
   out.set(0, shape, batch1.scalar_type());
 }
 namespace {
@@ -129,27 +154,30 @@ void meta_dot(OutputBuilder& out, const Tensor& self, const Tensor& tensor) {
 void meta_vdot(OutputBuilder& out, const Tensor& self, const Tensor& other) {
   set_dot(out, self, other);
 }
-void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
-                 const std::optional<Tensor>& bias) {
+namespace {
+template <class Int> void set_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
+                                     const std::optional<Tensor>& bias) {
   TORCH_CHECK(input.dim() >= 1 && weight.dim() >= 1,
               "both arguments to linear need to be at least 1D, but they are ", input.dim(),
               "D and ", weight.dim(), "D");
   TORCH_CHECK(weight.dim() == 2 || weight.dim() == 1,
               "linear(): weight must be a matrix or a vector, got ", weight.dim(), " dimensions");
-  const int64_t features = input.sizes().back();
-  int64_t rows = 1;
-  for (int64_t i = 0; i + 1 < input.dim(); ++i) rows *= input.sizes()[i];
-  TORCH_CHECK(features == weight.sizes().back(), "mat1 and mat2 shapes cannot be multiplied (",
-              rows, "x", features, " and ", weight.sizes().back(), "x",
-              weight.dim() == 2 ? weight.size(0) : 1, ")\n  input's last dimension (", features,
-              ") must equal weight's last dimension (", weight.sizes().back(), ")");
+  const ArrayRef<Int> sizes = sizes_of<Int>(input), wanted = sizes_of<Int>(weight);
+  const Int features = sizes.back();
+  Int rows = 1;
+  for (int64_t i = 0; i + 1 < input.dim(); ++i) rows = rows * sizes[i];
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(features, wanted.back())),
+              "mat1 and mat2 shapes cannot be multiplied (", rows, "x", features, " and ",
+              wanted.back(), "x", weight.dim() == 2 ? wanted[0] : Int(1),
+              ")\n  input's last dimension (", features, ") must equal weight's last dimension (",
+              wanted.back(), ")");
   if (!bias || !bias->defined()) check_dtypes(input, weight);
   TORCH_CHECK(input.scalar_type() == weight.scalar_type(),
               "mat1 and mat2 must have the same dtype, but got ", input.scalar_type(), " and ",
               weight.scalar_type());
-  DimVector shape(input.sizes());
+  Ints<Int> shape(sizes);
   if (weight.dim() == 2)
-    shape.back() = weight.size(0);
+    shape.back() = wanted[0];
   else
     shape.pop_back();
   if (bias && bias->defined()) {
@@ -157,12 +185,21 @@ void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
                 "self and mat2 must have the same dtype, but got ", bias->scalar_type(), " and ",
                 input.scalar_type());
     // A vector is added to the rows, of which all leading dimensions are made.
+    const Int row_shape[2] = {rows, shape.empty() ? Int(1) : shape.back()};
     if (bias->dim() == 1 && weight.dim() == 2)
-      check_fits(bias->sizes(), {rows, shape.back()});
+      check_fits<Int>(sizes_of<Int>(*bias), row_shape);
     else
-      check_fits(bias->sizes(), shape);
+      check_fits<Int>(sizes_of<Int>(*bias), shape);
   }
-  out.set(0, shape, input.scalar_type());
+  set_output(out, ArrayRef<Int>(shape), input.scalar_type());
+}
+} // namespace
+void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
+                 const std::optional<Tensor>& bias) {
+  if (native::any_symbolic(input, weight, bias))
+    set_linear<SymInt>(out, input, weight, bias);
+  else
+    set_linear<int64_t>(out, input, weight, bias);
 }
 
 } // namespace at::meta

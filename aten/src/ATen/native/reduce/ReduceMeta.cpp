@@ -25,8 +25,9 @@ DimMask dims_mask(OptionalIntArrayRef dims, int64_t ndim, bool empty_is_all) {
   return mask & all;
 }
 
-DimVector reduced_shape(IntArrayRef sizes, DimMask mask, bool keepdim) {
-  DimVector shape;
+namespace {
+template <class Int> Ints<Int> without_dims(ArrayRef<Int> sizes, DimMask mask, bool keepdim) {
+  Ints<Int> shape;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (!(mask >> d & 1))
       shape.push_back(sizes[d]);
@@ -35,9 +36,13 @@ DimVector reduced_shape(IntArrayRef sizes, DimMask mask, bool keepdim) {
   }
   return shape;
 }
+} // namespace
+DimVector reduced_shape(IntArrayRef sizes, DimMask mask, bool keepdim) {
+  return without_dims(sizes, mask, keepdim);
+}
 
 void check_not_empty(const Tensor& self, OptionalIntArrayRef dims, const char* fn) {
-  if (self.numel() != 0) return;
+  if (!c10::guard_or_false(c10::sym_eq(self.sym_numel(), 0))) return;
   TORCH_CHECK(dims && !dims->empty(), fn,
               ": Expected reduction dim to be specified for input.numel() == 0. "
               "Specify the reduction dim with the 'dim' argument.");
@@ -69,8 +74,11 @@ void check_out_dtype(const OutputBuilder& out, int i, ScalarType dtype) {
 }
 
 void set_reduced(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdim,
-                 ScalarType dtype) {
-  out.set(0, reduced_shape(self.sizes(), mask, keepdim), dtype);
+                 ScalarType dtype, int index = 0) {
+  if (is_symbolic(self))
+    out.set_symint(index, without_dims(self.sym_sizes(), mask, keepdim), dtype);
+  else
+    out.set(index, reduced_shape(self.sizes(), mask, keepdim), dtype);
 }
 
 void set_sum(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdim,
@@ -110,9 +118,8 @@ void set_indexed(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepd
   check_not_empty(self, IntArrayRef(&dim, 1), fn);
   check_out_dtype(out, 0, self.scalar_type());
   check_out_dtype(out, 1, kLong);
-  const DimVector shape = reduced_shape(self.sizes(), mask, keepdim);
-  out.set(0, shape, self.scalar_type());
-  out.set(1, shape, kLong);
+  set_reduced(out, self, mask, keepdim, self.scalar_type());
+  set_reduced(out, self, mask, keepdim, kLong, 1);
 }
 
 void set_arg(OutputBuilder& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
@@ -120,7 +127,7 @@ void set_arg(OutputBuilder& out, const Tensor& self, std::optional<int64_t> dim,
   TORCH_CHECK(!self.is_complex(), fn, ": does not support complex input");
   TORCH_CHECK(self.scalar_type() != kBool, fn, ": does not support bool input");
   const DimMask mask = dim_mask(dim, self.dim());
-  TORCH_CHECK_INDEX(dim || self.numel() != 0, fn,
+  TORCH_CHECK_INDEX(dim || !c10::guard_or_false(c10::sym_eq(self.sym_numel(), 0)), fn,
                     ": Expected reduction dim to be specified for input.numel() == 0.");
   if (dim) check_not_empty(self, IntArrayRef(&*dim, 1), fn);
   check_out_dtype(out, 0, kLong);
@@ -151,9 +158,9 @@ void set_var(OutputBuilder& out, const Tensor& self, OptionalIntArrayRef dim, bo
 void set_var_mean(OutputBuilder& out, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
                   const char* fn) {
   check_var_input(self, fn);
-  const DimVector shape = reduced_shape(self.sizes(), dims_mask(dim, self.dim()), keepdim);
-  out.set(0, shape, c10::toRealValueType(self.scalar_type()));
-  out.set(1, shape, self.scalar_type());
+  const DimMask mask = dims_mask(dim, self.dim());
+  set_reduced(out, self, mask, keepdim, c10::toRealValueType(self.scalar_type()));
+  set_reduced(out, self, mask, keepdim, self.scalar_type(), 1);
 }
 
 } // namespace
@@ -200,13 +207,13 @@ void meta_aminmax(OutputBuilder& out, const Tensor& self, std::optional<int64_t>
                   bool keepdim) {
   const DimMask mask = dim_mask(dim, self.dim());
   if (dim) check_not_empty(self, IntArrayRef(&*dim, 1), "aminmax");
-  TORCH_CHECK(dim || self.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension "
-                                       "as the operation has no identity.");
+  TORCH_CHECK(dim || !c10::guard_or_false(c10::sym_eq(self.sym_numel(), 0)),
+              "aminmax(): cannot compute aminmax over an empty dimension "
+              "as the operation has no identity.");
   check_out_dtype(out, 0, self.scalar_type());
   check_out_dtype(out, 1, self.scalar_type());
-  const DimVector shape = reduced_shape(self.sizes(), mask, keepdim);
-  out.set(0, shape, self.scalar_type());
-  out.set(1, shape, self.scalar_type());
+  set_reduced(out, self, mask, keepdim, self.scalar_type());
+  set_reduced(out, self, mask, keepdim, self.scalar_type(), 1);
 }
 void meta_max(OutputBuilder& out, const Tensor& self) { set_full_extremum(out, self, "max()"); }
 void meta_min(OutputBuilder& out, const Tensor& self) { set_full_extremum(out, self, "min()"); }
@@ -292,7 +299,7 @@ void meta_linalg_vector_norm(OutputBuilder& out, const Tensor& self, const Scala
   }
   const DimMask mask = dims_mask(dim, self.dim());
   const double p = ord.toDouble();
-  if (self.numel() == 0 && (p < 0 || p > 1.7e308)) {
+  if ((p < 0 || p > 1.7e308) && c10::guard_or_false(c10::sym_eq(self.sym_numel(), 0))) {
     TORCH_CHECK(dim && !dim->empty(), "linalg.vector_norm cannot compute the ", ord,
                 " norm on an empty tensor because the operation does not have an identity");
     for (int64_t d = 0; d < self.dim(); ++d)

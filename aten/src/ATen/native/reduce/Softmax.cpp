@@ -235,18 +235,18 @@ void set_softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_
   native::wrap_dim(dim, self.dim());
   TORCH_CHECK(!half_to_float || !self.is_cpu(),
               "softmax with half to float conversion is not supported on CPU");
-  out.set(0, self.sizes(), half_to_float ? kFloat : self.scalar_type());
+  out.set_symint(0, self.sym_sizes(), half_to_float ? kFloat : self.scalar_type());
 }
 void set_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim,
                   ScalarType input_dtype) {
   native::wrap_dim(dim, grad.dim());
-  TORCH_CHECK(grad.sizes() == output.sizes(), "softmax backward: grad_output has size ",
-              grad.sizes(), " but output has size ", output.sizes());
+  TORCH_CHECK(grad.sym_sizes() == output.sym_sizes(), "softmax backward: grad_output has size ",
+              grad.sym_sizes(), " but output has size ", output.sym_sizes());
   TORCH_CHECK(grad.scalar_type() == output.scalar_type(), "expected scalar type ",
               output.scalar_type(), " but found ", grad.scalar_type());
   TORCH_CHECK(!grad.is_cpu() || input_dtype == grad.scalar_type(), "expected scalar type ",
               grad.scalar_type(), " but found ", input_dtype);
-  out.set(0, grad.sizes(), input_dtype);
+  out.set_symint(0, grad.sym_sizes(), input_dtype);
 }
 } // namespace
 

@@ -17,16 +17,19 @@ namespace native {
 namespace {
 
 // PyTorch's old rule: a 1-d tensor without elements fits any other tensors, and is skipped.
-bool skipped(const Tensor& t) { return t.dim() == 1 && t.size(0) == 0; }
+bool skipped(const Tensor& t) {
+  return t.dim() == 1 && c10::guard_or_false(c10::sym_eq(t.sym_size(0), 0));
+}
 
 void check_cat_sizes(const Tensor& first, const Tensor& t, int64_t dim, size_t position) {
   TORCH_CHECK(first.dim() == t.dim(), "Tensors must have same number of dimensions: got ",
               first.dim(), " and ", t.dim());
   for (int64_t d = 0; d < t.dim(); ++d) {
     if (d == dim) continue;
-    TORCH_CHECK(t.size(d) == first.size(d), "Sizes of tensors must match except in dimension ", dim,
-                ". Expected size ", first.size(d), " but got size ", t.size(d),
-                " for tensor number ", position, " in the list.");
+    const SymInt expected = first.sym_size(d), got = t.sym_size(d);
+    TORCH_CHECK(c10::expect_true(c10::sym_eq(got, expected)),
+                "Sizes of tensors must match except in dimension ", dim, ". Expected size ",
+                expected, " but got size ", got, " for tensor number ", position, " in the list.");
   }
 }
 
@@ -77,6 +80,17 @@ void meta_cat(OutputBuilder& out, TensorList tensors, int64_t dim) {
     return;
   }
   const int64_t d = native::wrap_dim(dim, first->dim());
+  if (native::any_symbolic(tensors) && device.is_meta()) {
+    native::SymDimVector shape(first->sym_sizes());
+    shape[d] = 0;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (native::skipped(tensors[i])) continue;
+      native::check_cat_sizes(*first, tensors[i], d, i);
+      shape[d] = shape[d] + tensors[i].sym_size(d);
+    }
+    out.set_symint(0, shape, dtype);
+    return;
+  }
   DimVector sizes(first->sizes());
   sizes[d] = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {

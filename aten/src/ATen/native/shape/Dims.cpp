@@ -1,5 +1,5 @@
 // Views that reorder, add or drop dimensions, and their in-place forms, which change the geometry
-// of the tensor itself. Geometry first, as plain lists: the view and the in-place form then differ
+// of the tensor itself. Geometry first, as lists: the view and the in-place form then differ
 // in their last line only.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/WarnOnce.h>
@@ -13,65 +13,87 @@
 namespace at::native {
 namespace {
 
-struct DimLists {
-  explicit DimLists(const Tensor& self) : sizes(self.sizes()), strides(self.strides()) {}
+template <class Int> struct DimLists {
+  explicit DimLists(const Tensor& self)
+      : sizes(sizes_of<Int>(self)), strides(strides_of<Int>(self)) {}
   DimLists() = default;
-  DimVector sizes;
-  DimVector strides;
+  Ints<Int> sizes;
+  Ints<Int> strides;
 };
 
-Tensor view_as_lists(const Tensor& self, const DimLists& g) {
-  return detail::view_of(self, g.sizes, g.strides, self.storage_offset());
+template <class Int> Tensor view_as_lists(const Tensor& self, const DimLists<Int>& g) {
+  return view_with<Int>(self, g.sizes, g.strides, offset_of<Int>(self));
 }
 
-Tensor& assign_lists(Tensor& self, const DimLists& g) {
+Tensor& assign_lists(Tensor& self, const DimLists<int64_t>& g) {
   TensorImpl& impl = *self.unsafeGetTensorImpl();
   impl.set_geometry(g.sizes, g.strides, impl.storage_offset());
   impl.bump_version();
   return self;
 }
+Tensor& assign_lists(Tensor& self, const DimLists<SymInt>& g) {
+  TensorImpl& impl = *self.unsafeGetTensorImpl();
+  impl.set_symbolic_geometry(g.sizes, g.strides, impl.sym_storage_offset());
+  impl.bump_version();
+  return self;
+}
 
-DimLists transposed(const Tensor& self, int64_t dim0, int64_t dim1) {
-  DimLists g(self);
-  const int64_t a = wrap_dim(dim0, self.dim()), b = wrap_dim(dim1, self.dim());
-  if (a != b) {
-    std::swap(g.sizes[a], g.sizes[b]);
-    std::swap(g.strides[a], g.strides[b]);
-  }
-  return g;
+// The view, or the in-place form, by a function of an empty DimLists of the tensor's integers.
+template <class Make> Tensor view_by(const Tensor& self, const Make& make) {
+  if (is_symbolic(self)) return view_as_lists(self, make(DimLists<SymInt>()));
+  return view_as_lists(self, make(DimLists<int64_t>()));
+}
+template <class Make> Tensor& assign_by(Tensor& self, const Make& make) {
+  if (is_symbolic(self)) return assign_lists(self, make(DimLists<SymInt>()));
+  return assign_lists(self, make(DimLists<int64_t>()));
+}
+
+auto transposed(const Tensor& self, int64_t dim0, int64_t dim1) {
+  return [&self, dim0, dim1](auto g) {
+    g = decltype(g)(self);
+    const int64_t a = wrap_dim(dim0, self.dim()), b = wrap_dim(dim1, self.dim());
+    if (a != b) {
+      std::swap(g.sizes[a], g.sizes[b]);
+      std::swap(g.strides[a], g.strides[b]);
+    }
+    return g;
+  };
 }
 
 // Without the dimensions of size 1 that `drop` accepts.
-template <class F> DimLists squeezed(const Tensor& self, const F& drop) {
-  const IntArrayRef sizes = self.sizes(), strides = self.strides();
-  DimLists g;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 1 && drop(d)) continue;
-    g.sizes.push_back(sizes[d]);
-    g.strides.push_back(strides[d]);
-  }
-  return g;
+template <class F> auto squeezed(const Tensor& self, const F& drop) {
+  return [&self, drop](auto g) {
+    const decltype(g) old(self);
+    for (size_t d = 0; d < old.sizes.size(); ++d) {
+      if (drop(d) && c10::guard_or_false(c10::sym_eq(old.sizes[d], 1))) continue;
+      g.sizes.push_back(old.sizes[d]);
+      g.strides.push_back(old.strides[d]);
+    }
+    return g;
+  };
 }
-DimLists squeezed_all(const Tensor& self) {
+auto squeezed_all(const Tensor& self) {
   return squeezed(self, [](size_t) { return true; });
 }
-DimLists squeezed_dim(const Tensor& self, int64_t dim) {
+auto squeezed_dim(const Tensor& self, int64_t dim) {
   const size_t d = static_cast<size_t>(wrap_dim(dim, self.dim()));
   return squeezed(self, [d](size_t i) { return i == d; });
 }
-DimLists squeezed_dims(const Tensor& self, IntArrayRef dims) {
-  const DimFlags flags = dim_flags(dims, self.dim());
-  return squeezed(self, [&](size_t i) { return flags[i]; });
+auto squeezed_dims(const Tensor& self, IntArrayRef dims) {
+  return squeezed(self, [flags = dim_flags(dims, self.dim())](size_t i) { return flags[i]; });
 }
 
-DimLists unsqueezed(const Tensor& self, int64_t dim) {
-  const int64_t ndim = self.dim();
-  const int64_t d = wrap_dim(dim, ndim + 1);
-  DimLists g(self);
-  const int64_t stride = d < ndim ? g.sizes[d] * g.strides[d] : 1;
-  g.sizes.insert(g.sizes.begin() + d, 1);
-  g.strides.insert(g.strides.begin() + d, stride);
-  return g;
+auto unsqueezed(const Tensor& self, int64_t dim) {
+  return [&self, dim](auto g) {
+    const int64_t ndim = self.dim();
+    const int64_t d = wrap_dim(dim, ndim + 1);
+    g = decltype(g)(self);
+    auto stride = decltype(g.sizes[0] * g.strides[0])(1);
+    if (d < ndim) stride = g.sizes[d] * g.strides[d];
+    g.sizes.insert(g.sizes.begin() + d, 1);
+    g.strides.insert(g.strides.begin() + d, stride);
+    return g;
+  };
 }
 
 void check_t(const Tensor& self, const char* name) {
@@ -83,20 +105,21 @@ void check_t(const Tensor& self, const char* name) {
 
 Tensor permute(const Tensor& self, IntArrayRef dims) {
   const DimVector order = permutation(dims, self.dim());
-  const IntArrayRef sizes = self.sizes(), strides = self.strides();
-  DimLists g;
-  for (int64_t d : order) {
-    g.sizes.push_back(sizes[d]);
-    g.strides.push_back(strides[d]);
-  }
-  return view_as_lists(self, g);
+  return view_by(self, [&](auto g) {
+    const decltype(g) old(self);
+    for (int64_t d : order) {
+      g.sizes.push_back(old.sizes[d]);
+      g.strides.push_back(old.strides[d]);
+    }
+    return g;
+  });
 }
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
-  return view_as_lists(self, transposed(self, dim0, dim1));
+  return view_by(self, transposed(self, dim0, dim1));
 }
 Tensor& transpose_(Tensor& self, int64_t dim0, int64_t dim1) {
-  return assign_lists(self, transposed(self, dim0, dim1));
+  return assign_by(self, transposed(self, dim0, dim1));
 }
 Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) {
   return self.transpose(axis0, axis1);
@@ -113,11 +136,11 @@ Tensor& swapdims_(Tensor& self, int64_t dim0, int64_t dim1) {
 
 Tensor t(const Tensor& self) {
   check_t(self, "t()");
-  return view_as_lists(self, transposed(self, 0, self.dim() < 2 ? 0 : 1));
+  return view_by(self, transposed(self, 0, self.dim() < 2 ? 0 : 1));
 }
 Tensor& t_(Tensor& self) {
   check_t(self, "t_()");
-  return assign_lists(self, transposed(self, 0, self.dim() < 2 ? 0 : 1));
+  return assign_by(self, transposed(self, 0, self.dim() < 2 ? 0 : 1));
 }
 
 Tensor numpy_T(const Tensor& self) {
@@ -173,23 +196,19 @@ Tensor moveaxis(const Tensor& self, int64_t source, int64_t destination) {
   return native::movedim(self, source, destination);
 }
 
-Tensor squeeze(const Tensor& self) { return view_as_lists(self, squeezed_all(self)); }
-Tensor squeeze(const Tensor& self, int64_t dim) {
-  return view_as_lists(self, squeezed_dim(self, dim));
-}
+Tensor squeeze(const Tensor& self) { return view_by(self, squeezed_all(self)); }
+Tensor squeeze(const Tensor& self, int64_t dim) { return view_by(self, squeezed_dim(self, dim)); }
 Tensor squeeze(const Tensor& self, IntArrayRef dims) {
-  return view_as_lists(self, squeezed_dims(self, dims));
+  return view_by(self, squeezed_dims(self, dims));
 }
-Tensor& squeeze_(Tensor& self) { return assign_lists(self, squeezed_all(self)); }
-Tensor& squeeze_(Tensor& self, int64_t dim) { return assign_lists(self, squeezed_dim(self, dim)); }
+Tensor& squeeze_(Tensor& self) { return assign_by(self, squeezed_all(self)); }
+Tensor& squeeze_(Tensor& self, int64_t dim) { return assign_by(self, squeezed_dim(self, dim)); }
 Tensor& squeeze_(Tensor& self, IntArrayRef dims) {
-  return assign_lists(self, squeezed_dims(self, dims));
+  return assign_by(self, squeezed_dims(self, dims));
 }
 
-Tensor unsqueeze(const Tensor& self, int64_t dim) {
-  return view_as_lists(self, unsqueezed(self, dim));
-}
-Tensor& unsqueeze_(Tensor& self, int64_t dim) { return assign_lists(self, unsqueezed(self, dim)); }
+Tensor unsqueeze(const Tensor& self, int64_t dim) { return view_by(self, unsqueezed(self, dim)); }
+Tensor& unsqueeze_(Tensor& self, int64_t dim) { return assign_by(self, unsqueezed(self, dim)); }
 
 Tensor& as_strided_(Tensor& self, IntArrayRef size, IntArrayRef stride,
                     std::optional<int64_t> storage_offset) {

@@ -3,55 +3,93 @@
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 
+#include <ATen/ops/slice.h>
+
 #include <algorithm>
 
 namespace at::native {
 
-Tensor select(const Tensor& self, int64_t dim, int64_t index) {
+namespace {
+
+using c10::expect_true;
+using c10::guard_or_false;
+
+template <class Int> Tensor selected(const Tensor& self, int64_t dim, Int index) {
   const int64_t ndim = self.dim();
   TORCH_CHECK_INDEX(ndim > 0, "select() cannot be applied to a 0-dim tensor.");
   const int64_t d = wrap_dim(dim, ndim);
-  const IntArrayRef old_sizes = self.sizes(), old_strides = self.strides();
-  const int64_t size = old_sizes[d];
-  TORCH_CHECK_INDEX(index >= -size && index < size, "select(): index ", index,
-                    " out of range for tensor of size ", old_sizes, " at dimension ", d);
-  DimVector sizes, strides;
+  const ArrayRef<Int> old_sizes = sizes_of<Int>(self), old_strides = strides_of<Int>(self);
+  const Int size = old_sizes[d];
+  TORCH_CHECK_INDEX(expect_true(c10::sym_ge(index, -size)) && expect_true(c10::sym_lt(index, size)),
+                    "select(): index ", index, " out of range for tensor of size ", old_sizes,
+                    " at dimension ", d);
+  Ints<Int> sizes, strides;
   for (int64_t i = 0; i < ndim; ++i) {
     if (i == d) continue;
     sizes.push_back(old_sizes[i]);
     strides.push_back(old_strides[i]);
   }
-  const int64_t offset =
-      self.storage_offset() + (index < 0 ? index + size : index) * old_strides[d];
-  return detail::view_of(self, sizes, strides, offset);
+  const bool from_end = guard_or_false(c10::sym_lt(index, 0));
+  const Int offset = offset_of<Int>(self) + (from_end ? index + size : index) * old_strides[d];
+  return view_with<Int>(self, sizes, strides, offset);
+}
+
+// A step so large that the stride overflows leaves one element at most, whose stride is not used.
+void step_stride(int64_t& stride, int64_t step) {
+  int64_t product;
+  if (!c10::mul_overflows(stride, step, &product)) stride = product;
+}
+void step_stride(SymInt& stride, SymInt step) { stride = stride * step; }
+
+template <class Int> Tensor sliced(const Tensor& self, int64_t dim, std::optional<Int> start,
+                                   std::optional<Int> end, Int step) {
+  const int64_t ndim = self.dim();
+  TORCH_CHECK_INDEX(ndim > 0, "slice() cannot be applied to a 0-dim tensor.");
+  const int64_t d = wrap_dim(dim, ndim);
+  Ints<Int> sizes(sizes_of<Int>(self)), strides(strides_of<Int>(self));
+  const auto range = slice_range(sizes[d], start, end, step);
+  const Int offset = offset_of<Int>(self) + range.start * strides[d];
+  sizes[d] = range.length;
+  step_stride(strides[d], step);
+  return view_with<Int>(self, sizes, strides, offset);
+}
+
+template <class Int> Tensor narrowed(const Tensor& self, int64_t dim, Int start, Int length) {
+  TORCH_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+  TORCH_CHECK(expect_true(c10::sym_ge(length, 0)), "narrow(): length must be non-negative.");
+  const Int size = length_of<Int>(self, dim);
+  TORCH_CHECK_INDEX(expect_true(c10::sym_ge(start, -size)) && expect_true(c10::sym_le(start, size)),
+                    "start out of range (expected to be in range of [", -size, ", ", size,
+                    "], but got ", start, ")");
+  const Int first = guard_or_false(c10::sym_lt(start, 0)) ? start + size : start;
+  TORCH_CHECK(expect_true(c10::sym_le(length, size - first)), "start (", first, ") + length (",
+              length, ") exceeds dimension size (", size, ").");
+  return at::_ops::slice_Tensor::call(self, dim, SymInt(first), SymInt(first + length), 1);
+}
+
+} // namespace
+
+Tensor select(const Tensor& self, int64_t dim, int64_t index) {
+  return selected<int64_t>(self, dim, index);
+}
+Tensor select_symbolic(const Tensor& self, int64_t dim, SymInt index) {
+  return selected<SymInt>(self, dim, index);
 }
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
              std::optional<int64_t> end, int64_t step) {
-  const int64_t ndim = self.dim();
-  TORCH_CHECK_INDEX(ndim > 0, "slice() cannot be applied to a 0-dim tensor.");
-  const int64_t d = wrap_dim(dim, ndim);
-  DimVector sizes(self.sizes()), strides(self.strides());
-  const SliceRange range = slice_range(sizes[d], start, end, step);
-  const int64_t offset = self.storage_offset() + range.start * strides[d];
-  sizes[d] = range.length;
-  // A step so large that the stride overflows leaves one element at most, whose stride is not used.
-  int64_t stride;
-  if (!c10::mul_overflows(strides[d], step, &stride)) strides[d] = stride;
-  return detail::view_of(self, sizes, strides, offset);
+  return sliced<int64_t>(self, dim, start, end, step);
+}
+Tensor slice_symbolic(const Tensor& self, int64_t dim, std::optional<SymInt> start,
+                      std::optional<SymInt> end, SymInt step) {
+  return sliced<SymInt>(self, dim, start, end, step);
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  TORCH_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
-  TORCH_CHECK(length >= 0, "narrow(): length must be non-negative.");
-  const int64_t size = self.size(dim);
-  TORCH_CHECK_INDEX(start >= -size && start <= size,
-                    "start out of range (expected to be in range of [", -size, ", ", size,
-                    "], but got ", start, ")");
-  const int64_t first = start < 0 ? start + size : start;
-  TORCH_CHECK(length <= size - first, "start (", first, ") + length (", length,
-              ") exceeds dimension size (", size, ").");
-  return self.slice(dim, first, first + length, 1);
+  return narrowed<int64_t>(self, dim, start, length);
+}
+Tensor narrow_symbolic(const Tensor& self, int64_t dim, SymInt start, SymInt length) {
+  return narrowed<SymInt>(self, dim, start, length);
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {

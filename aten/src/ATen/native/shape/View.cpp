@@ -6,24 +6,32 @@
 #include <ATen/native/shape/Native.h>
 
 #include <ATen/ops/_unsafe_view.h>
+#include <ATen/ops/expand.h>
+#include <ATen/ops/reshape.h>
 #include <ATen/ops/view.h>
 
 namespace at::native {
 
-Tensor view(const Tensor& self, IntArrayRef size) {
-  const DimVector shape = infer_shape(size, self.numel());
-  DimVector strides;
+namespace {
+
+template <class Int> Tensor viewed(const Tensor& self, ArrayRef<Int> size) {
+  const auto shape = infer_shape(size, numel_of<Int>(self));
+  Ints<Int> strides;
   if (C10_LIKELY(self.is_contiguous())) {
-    strides.resize(shape.size());
-    c10::contiguous_strides(shape, strides.data());
+    strides = contiguous_strides_of<Int>(shape);
   } else {
-    TORCH_CHECK(view_strides(self.sizes(), self.strides(), shape, strides),
+    TORCH_CHECK(view_strides(sizes_of<Int>(self), strides_of<Int>(self), shape, strides),
                 "view size is not compatible with input tensor's size and stride (at least one "
                 "dimension spans "
                 "across two contiguous subspaces). Use .reshape(...) instead.");
   }
-  return detail::view_of(self, shape, strides, self.storage_offset());
+  return view_with<Int>(self, shape, strides, offset_of<Int>(self));
 }
+
+} // namespace
+
+Tensor view(const Tensor& self, IntArrayRef size) { return viewed<int64_t>(self, size); }
+Tensor view_symbolic(const Tensor& self, SymIntArrayRef size) { return viewed<SymInt>(self, size); }
 
 namespace {
 
@@ -93,22 +101,43 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
 
 // The result shares memory with a temporary of the caller and is deliberately no view of it.
 Tensor _unsafe_view(const Tensor& self, IntArrayRef size) {
-  const Tensor viewed = view(self, size);
-  auto impl = viewed.unsafeGetTensorImpl()->shallow_copy();
-  return Tensor(std::move(impl));
+  return Tensor(view(self, size).unsafeGetTensorImpl()->shallow_copy());
 }
+Tensor _unsafe_view_symbolic(const Tensor& self, SymIntArrayRef size) {
+  return Tensor(view_symbolic(self, size).unsafeGetTensorImpl()->shallow_copy());
+}
+
+namespace {
+
+SymIntArrayRef symbolic(IntArrayRef list) { return c10::as_symint_array(list); }
+SymIntArrayRef symbolic(SymIntArrayRef list) { return list; }
+
+template <class Int> Tensor reshaped_copy(const Tensor& self, ArrayRef<Int> size) {
+  const auto shape = infer_shape(size, numel_of<Int>(self));
+  return at::_ops::_unsafe_view::call(self.clone(MemoryFormat::Contiguous),
+                                      symbolic(ArrayRef<Int>(shape)));
+}
+
+template <class Int> Tensor reshaped(const Tensor& self, ArrayRef<Int> size) {
+  if (C10_LIKELY(self.is_contiguous())) return at::_ops::view::call(self, symbolic(size));
+  const auto shape = infer_shape(size, numel_of<Int>(self));
+  Ints<Int> strides;
+  if (view_strides(sizes_of<Int>(self), strides_of<Int>(self), shape, strides))
+    return at::_ops::view::call(self, symbolic(ArrayRef<Int>(shape)));
+  return reshaped_copy<Int>(self, shape);
+}
+
+} // namespace
 
 Tensor _reshape_copy(const Tensor& self, IntArrayRef size) {
-  const DimVector shape = infer_shape(size, self.numel());
-  return at::_unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+  return reshaped_copy<int64_t>(self, size);
 }
-
-Tensor reshape(const Tensor& self, IntArrayRef size) {
-  if (C10_LIKELY(self.is_contiguous())) return self.view(size);
-  const DimVector shape = infer_shape(size, self.numel());
-  DimVector strides;
-  if (view_strides(self.sizes(), self.strides(), shape, strides)) return self.view(shape);
-  return at::_unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+Tensor _reshape_copy_symbolic(const Tensor& self, SymIntArrayRef size) {
+  return reshaped_copy<SymInt>(self, size);
+}
+Tensor reshape(const Tensor& self, IntArrayRef size) { return reshaped<int64_t>(self, size); }
+Tensor reshape_symbolic(const Tensor& self, SymIntArrayRef size) {
+  return reshaped<SymInt>(self, size);
 }
 
 // The caller computed the strides from the geometry of self; they are checked all the same.
@@ -116,35 +145,74 @@ Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) 
   return detail::checked_view(self, size, stride, self.storage_offset());
 }
 
-Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }
-Tensor view_as(const Tensor& self, const Tensor& other) { return self.view(other.sizes()); }
+Tensor _reshape_alias_symbolic(const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride) {
+  return as_strided_symbolic(self, size, stride, self.sym_storage_offset());
+}
+
+Tensor reshape_as(const Tensor& self, const Tensor& other) {
+  return at::_ops::reshape::call(self, other.sym_sizes());
+}
+Tensor view_as(const Tensor& self, const Tensor& other) {
+  return at::_ops::view::call(self, other.sym_sizes());
+}
 
 Tensor as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride,
                   std::optional<int64_t> storage_offset) {
   return detail::checked_view(self, size, stride, storage_offset.value_or(self.storage_offset()));
 }
-
-Tensor expand(const Tensor& self, IntArrayRef size, bool) {
-  DimVector sizes, strides;
-  expand_geometry(self, size, sizes, strides);
-  return detail::view_of(self, sizes, strides, self.storage_offset());
+// Symbolic tensors have no memory that a view could leave; what is known to be too long raises.
+Tensor as_strided_symbolic(const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride,
+                           std::optional<SymInt> storage_offset) {
+  TORCH_CHECK(size.size() == stride.size(), "mismatch in length of strides and shape");
+  const SymInt offset = storage_offset.value_or(self.sym_storage_offset());
+  const SymInt bytes = c10::sym_storage_bytes(size, stride, self.itemsize(), offset);
+  const SymInt room = self.storage()->sym_nbytes();
+  TORCH_CHECK(c10::guard_or_true(c10::sym_le(bytes, room)), "setStorage: sizes ", size,
+              ", strides ", stride, ", storage offset ", offset, ", and itemsize ", self.itemsize(),
+              " requiring a storage size of ", bytes, " are out of bounds for storage of size ",
+              room);
+  return detail::view_of_symint(self, size, stride, offset);
 }
-Tensor expand_as(const Tensor& self, const Tensor& other) { return self.expand(other.sizes()); }
-Tensor broadcast_to(const Tensor& self, IntArrayRef size) { return self.expand(size); }
+
+namespace {
+template <class Int> Tensor expanded(const Tensor& self, ArrayRef<Int> size) {
+  Ints<Int> sizes, strides;
+  expand_geometry(self, size, sizes, strides);
+  return view_with<Int>(self, sizes, strides, offset_of<Int>(self));
+}
+} // namespace
+Tensor expand(const Tensor& self, IntArrayRef size, bool) { return expanded(self, size); }
+Tensor expand_symbolic(const Tensor& self, SymIntArrayRef size, bool) {
+  return expanded(self, size);
+}
+Tensor expand_as(const Tensor& self, const Tensor& other) {
+  return at::_ops::expand::call(self, other.sym_sizes(), false);
+}
+Tensor broadcast_to(const Tensor& self, SymIntArrayRef size) {
+  return at::_ops::expand::call(self, size, false);
+}
 
 // ---- joining and spreading dimensions
-Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
+namespace {
+template <class Int> Tensor flattened(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   const int64_t ndim = self.dim();
   const int64_t first = wrap_dim(start_dim, ndim), last = wrap_dim(end_dim, ndim);
   TORCH_CHECK(first <= last, "flatten() has invalid args: start_dim cannot come after end_dim");
   if (ndim == 0) return self.reshape({1});
   if (first == last) return self;
-  const IntArrayRef sizes = self.sizes();
-  DimVector shape(sizes.slice(0, first));
+  const ArrayRef<Int> sizes = sizes_of<Int>(self);
+  Ints<Int> shape(sizes.slice(0, first));
   // Computed, not -1, which would be ambiguous for tensors without elements.
-  shape.push_back(c10::checked_numel(sizes.slice(first, last - first + 1)));
+  shape.push_back(product_of(sizes.slice(first, last - first + 1)));
   for (int64_t d = last + 1; d < ndim; ++d) shape.push_back(sizes[d]);
-  return self.reshape(shape);
+  return at::_ops::reshape::call(self, symbolic(ArrayRef<Int>(shape)));
+}
+} // namespace
+Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
+  return flattened<int64_t>(self, start_dim, end_dim);
+}
+Tensor flatten_symbolic(const Tensor& self, int64_t start_dim, int64_t end_dim) {
+  return flattened<SymInt>(self, start_dim, end_dim);
 }
 
 Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
@@ -169,6 +237,17 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
   return self.view(shape);
 }
 
+Tensor unflatten_symbolic(const Tensor& self, int64_t dim, SymIntArrayRef sizes) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  TORCH_CHECK(!sizes.empty(), "unflatten: sizes must be non-empty");
+  TORCH_CHECK(self.dim() > 0, "unflatten: the input tensor has no dimensions");
+  const SymIntArrayRef old = self.sym_sizes();
+  SymDimVector shape(old.slice(0, d));
+  for (SymInt s : infer_shape(sizes, old[d])) shape.push_back(s);
+  for (int64_t i = d + 1; i < self.dim(); ++i) shape.push_back(old[i]);
+  return at::_ops::view::call(self, shape);
+}
+
 // Undoes a slice: the whole of `src` seen from `self`, a slice of it, or a tensor with its memory.
 Tensor slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>,
                      std::optional<int64_t>, int64_t) {
@@ -181,7 +260,8 @@ Tensor ravel(const Tensor& self) { return self.contiguous().view({-1}); }
 
 // ---- the whole tensor
 Tensor alias(const Tensor& self) {
-  return detail::view_of(self, self.sizes(), self.strides(), self.storage_offset());
+  return detail::view_of_symint(self, self.sym_sizes(), self.sym_strides(),
+                                self.sym_storage_offset());
 }
 
 // Shares memory and version, but is neither a view nor part of the graph
@@ -218,7 +298,9 @@ void _assert_tensor_metadata(const Tensor& a, OptionalIntArrayRef size, Optional
   if (device) compare("device", *device, a.device());
   if (layout) compare("layout", *layout, a.layout());
 }
-bool is_same_size(const Tensor& self, const Tensor& other) { return self.sizes() == other.sizes(); }
+bool is_same_size(const Tensor& self, const Tensor& other) {
+  return self.sym_sizes() == other.sym_sizes();
+}
 bool is_contiguous(const Tensor& self) { return self.is_contiguous(); }
 bool is_contiguous(const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); }
 bool is_complex(const Tensor& self) { return self.is_complex(); }
