@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/interop.h>
 #include <torch/csrc/python/tensor/storage.h>
 #include <torch/csrc/python/tensor/tensor.h>
@@ -73,6 +74,9 @@ std::optional<ScalarType> leaf_type(PyObject* o) {
   if (PyFloat_Check(o)) return c10::get_default_dtype();
   if (PyLong_Check(o)) return at::kLong;
   if (PyComplex_Check(o)) return c10::get_default_complex_dtype();
+  if (is_sym_int(o)) return at::kLong;
+  if (is_sym_float(o)) return c10::get_default_dtype();
+  if (is_sym_bool(o)) return at::kBool;
   return std::nullopt;
 }
 
