@@ -159,13 +159,18 @@ class CleanDiv(FloorDiv):
 
 
 class CeilDiv(_ToInteger):
-    """a / b rounded up."""
+    """a / b rounded up: a floor division of integers."""
 
-    def __new__(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic | None:
-        base, divisor = sympy.sympify(base), sympy.sympify(divisor)
-        if sympy.gcd(base, divisor) == divisor:
+    nargs = (2,)
+
+    @classmethod
+    def eval(cls, base: sympy.Basic, divisor: sympy.Basic) -> sympy.Basic:
+        """Never kept as it is."""
+        if sympy.cancel(base / divisor).is_integer:
             return CleanDiv(base, divisor)
-        return FloorDiv(base + (divisor - 1), divisor)
+        if divisor.is_negative:
+            return -FloorDiv(-base, divisor)
+        return FloorDiv(base + divisor - 1, divisor)
 
 
 class ModularIndexing(_ToInteger):
@@ -604,21 +609,8 @@ def make_opaque_bitwise_fn(name: str, real_op_name: str) -> type:
     return type(f"BitwiseFn_{name}", (_ToInteger,), body)
 
 
-OpaqueUnaryFn_sqrt = make_opaque_unary_fn("sqrt")
-OpaqueUnaryFn_cos = make_opaque_unary_fn("cos")
-OpaqueUnaryFn_cosh = make_opaque_unary_fn("cosh")
-OpaqueUnaryFn_sin = make_opaque_unary_fn("sin")
-OpaqueUnaryFn_sinh = make_opaque_unary_fn("sinh")
-OpaqueUnaryFn_tan = make_opaque_unary_fn("tan")
-OpaqueUnaryFn_tanh = make_opaque_unary_fn("tanh")
-OpaqueUnaryFn_asin = make_opaque_unary_fn("asin")
-OpaqueUnaryFn_acos = make_opaque_unary_fn("acos")
-OpaqueUnaryFn_atan = make_opaque_unary_fn("atan")
-OpaqueUnaryFn_exp = make_opaque_unary_fn("exp")
-OpaqueUnaryFn_log = make_opaque_unary_fn("log")
-OpaqueUnaryFn_log2 = make_opaque_unary_fn("log2")
-OpaqueUnaryFn_asinh = make_opaque_unary_fn("asinh")
-
-BitwiseFn_bitwise_and = make_opaque_bitwise_fn("bitwise_and", "and_")
-BitwiseFn_bitwise_or = make_opaque_bitwise_fn("bitwise_or", "or_")
-BitwiseFn_bitwise_xor = make_opaque_bitwise_fn("bitwise_xor", "xor")
+_MATH = "sqrt cos cosh sin sinh tan tanh asin acos atan exp log log2 asinh"
+globals().update({f"OpaqueUnaryFn_{name}": make_opaque_unary_fn(name) for name in _MATH.split()})
+for _name in ("and", "or", "xor"):
+    _real = _name if _name == "xor" else f"{_name}_"
+    globals()[f"BitwiseFn_bitwise_{_name}"] = make_opaque_bitwise_fn(f"bitwise_{_name}", _real)

@@ -160,6 +160,11 @@ class NegativeIntInfinity(_IntInfinite, metaclass=Singleton):
 int_oo = S.IntInfinity
 
 
+@dispatch(_IntInfinite, _IntInfinite)  # type: ignore[misc, no-redef]
+def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
+    return left.sign >= right.sign
+
+
 @dispatch(_IntInfinite, sympy.Number)  # type: ignore[misc]
 def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
     return bool(left >= right)
@@ -168,8 +173,3 @@ def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
 @dispatch(sympy.Number, _IntInfinite)  # type: ignore[misc, no-redef]
 def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
     return bool(right <= left)
-
-
-@dispatch(_IntInfinite, _IntInfinite)  # type: ignore[misc, no-redef]
-def _eval_is_ge(left: sympy.Number, right: sympy.Number) -> bool:
-    return left.sign >= right.sign

@@ -20,21 +20,6 @@ class ReferenceAnalysis:
         return sympy.sympify(c)
 
     @staticmethod
-    def or_(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """Logical or."""
-        return a | b
-
-    @staticmethod
-    def and_(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """Logical and."""
-        return a & b
-
-    @staticmethod
-    def not_(a: sympy.Basic) -> sympy.Basic:
-        """Logical not."""
-        return ~a
-
-    @staticmethod
     def eq(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a == b; of expressions a relation."""
         if isinstance(a, sympy.Expr) or isinstance(b, sympy.Expr):
@@ -45,26 +30,6 @@ class ReferenceAnalysis:
     def ne(cls, a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
         """a != b."""
         return cls.not_(cls.eq(a, b))
-
-    @staticmethod
-    def lt(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """a < b."""
-        return a < b
-
-    @staticmethod
-    def gt(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """a > b."""
-        return a > b
-
-    @staticmethod
-    def le(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """a <= b."""
-        return a <= b
-
-    @staticmethod
-    def ge(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """a >= b."""
-        return a >= b
 
     @staticmethod
     def to_dtype(x: sympy.Basic, dtype: torch.dtype) -> sympy.Basic:
@@ -82,16 +47,6 @@ class ReferenceAnalysis:
     def python_mod(x: sympy.Basic, y: sympy.Basic) -> sympy.Basic:
         """x % y as Python's."""
         return fn.PythonMod(x, y)
-
-    @staticmethod
-    def abs(x: sympy.Basic) -> sympy.Basic:
-        """abs(x)."""
-        return abs(x)
-
-    @staticmethod
-    def neg(x: sympy.Basic) -> sympy.Basic:
-        """-x."""
-        return -x
 
     @staticmethod
     def truediv(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
@@ -113,25 +68,10 @@ class ReferenceAnalysis:
         """a / b rounded towards zero: sympy has no such expression."""
         raise NotImplementedError("truncdiv of sympy expressions is not implemented")
 
-    @staticmethod
-    def add(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """a + b."""
-        return a + b
-
     @classmethod
     def sym_sum(cls, args: list) -> sympy.Basic:
         """The sum."""
         return sympy.Add(*args)
-
-    @staticmethod
-    def mul(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """a * b."""
-        return a * b
-
-    @staticmethod
-    def sub(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
-        """a - b."""
-        return a - b
 
     @staticmethod
     def pow(a: sympy.Basic, b: sympy.Basic) -> sympy.Basic:
@@ -250,6 +190,10 @@ def _add_functions(cls: type, make: Callable[[str], Callable]) -> None:
         setattr(cls, name, staticmethod(method))
 
 
+# Where Python's own operator is the operation.
+for _name in "or_ and_ lt gt le ge abs neg add mul sub".split():
+    setattr(ReferenceAnalysis, _name, staticmethod(getattr(operator, _name)))
+ReferenceAnalysis.not_ = staticmethod(operator.invert)
 _add_functions(ReferenceAnalysis, lambda name: lambda x: getattr(fn, f"OpaqueUnaryFn_{name}")(x))
 
 

@@ -4,15 +4,11 @@ import sympy
 
 from torch.utils._sympy.functions import FloorDiv
 
-_MIRROR = {
-    sympy.Eq: sympy.Eq,
-    sympy.Ne: sympy.Ne,
-    sympy.Ge: sympy.Le,
-    sympy.Gt: sympy.Lt,
-    sympy.Le: sympy.Ge,
-    sympy.Lt: sympy.Gt,
+_SIDES = ((sympy.Gt, sympy.Lt), (sympy.Ge, sympy.Le))
+_MIRROR = {kind: kind for kind in (sympy.Eq, sympy.Ne)} | {
+    kind: other for pair in _SIDES for kind, other in (pair, pair[::-1])
 }
-INEQUALITY_TYPES = (sympy.Gt, sympy.Ge, sympy.Lt, sympy.Le)
+INEQUALITY_TYPES = tuple(kind for side in zip(*_SIDES, strict=True) for kind in side)
 
 
 def mirror_rel_op(type_: type) -> type | None:

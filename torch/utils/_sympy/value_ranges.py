@@ -2,6 +2,7 @@
 or truth values; both ends are of one kind. Where an operation keeps or reverses order, the ends of
 the result come from the ends of the operands; elsewhere the result is as wide as it may be."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -23,26 +24,30 @@ class ValueRangeError(RuntimeError):
     """A range without values."""
 
 
-def simple_sympify(e: "Bound") -> sympy.Basic | None:
-    """A Python number as a sympy one."""
-    if isinstance(e, bool):
-        return S.true if e else S.false
-    if isinstance(e, int):
-        return sympy.Integer(e)
-    if isinstance(e, float):
-        if math.isinf(e):
-            return S.Infinity if e > 0 else S.NegativeInfinity
-        return sympy.Float(e)
-    if isinstance(e, (sympy.Number, BooleanAtom)) or (isinstance(e, sympy.Expr) and e.is_number):
-        return e
-    raise AssertionError(f"not simple sympy type {type(e)}: {e}")
+def _as_sympy(number: "Bound") -> sympy.Basic:
+    """A Python number as a sympy one; an expression without symbols stays."""
+    if not isinstance(number, (bool, int, float)):
+        if not getattr(number, "free_symbols", True):
+            return number
+        raise AssertionError(f"{number} of type {type(number).__name__} is no bound of a range")
+    if isinstance(number, float) and math.isinf(number):
+        return S.Infinity if number > 0 else S.NegativeInfinity
+    return sympy.sympify(number)
 
 
-def sympy_generic_le(lower: "Bound", upper: "Bound") -> bool:
-    """lower <= upper, of truth values too."""
-    if isinstance(lower, BooleanAtom):
-        return not (bool(lower) and not bool(upper))
-    return bool(lower <= upper)
+def _ordered(first: sympy.Basic, second: sympy.Basic) -> bool:
+    """Whether `first` is not above `second`; false is below true."""
+    if isinstance(first, BooleanAtom):
+        return not first or bool(second)
+    return bool(first <= second)
+
+
+def _lowest(values: list) -> sympy.Basic:
+    return functools.reduce(lambda x, y: x if _ordered(x, y) else y, values)
+
+
+def _highest(values: list) -> sympy.Basic:
+    return functools.reduce(lambda x, y: y if _ordered(x, y) else x, values)
 
 
 def _is_integer_end(e: "Bound") -> bool:
@@ -55,11 +60,11 @@ class ValueRanges:
     __slots__ = ("is_bool", "is_float", "is_int", "lower", "upper")
 
     def __init__(self, lower: "Bound", upper: "Bound") -> None:
-        lower, upper = simple_sympify(lower), simple_sympify(upper)
+        lower, upper = _as_sympy(lower), _as_sympy(upper)
         self.is_bool = isinstance(lower, BooleanAtom)
         if self.is_bool != isinstance(upper, BooleanAtom):
             raise AssertionError(f"the ends {lower} and {upper} are of different kinds")
-        if not sympy_generic_le(lower, upper):
+        if not _ordered(lower, upper):
             raise ValueRangeError(f"Invalid ranges [{lower}:{upper}]")
         self.is_int = not self.is_bool and _is_integer_end(lower) and _is_integer_end(upper)
         self.is_float = not self.is_bool and not self.is_int
@@ -97,92 +102,45 @@ class ValueRanges:
         return arg if isinstance(arg, ValueRanges) else ValueRanges(arg, arg)
 
     # ---- sets
-    def boundless(self) -> "ValueRanges":
-        """The widest range of this kind."""
-        if self.is_bool:
-            return self.unknown_bool()
-        return self.unknown_int() if self.is_int else self.unknown()
+    def is_everything(self) -> bool:
+        """Whether it has all numbers of its kind."""
+        return self in (self.unknown(), self.unknown_int())
 
     def __contains__(self, x: "Bound | ValueRanges") -> bool:
         return ValueRanges.wrap(x).issubset(self)
 
     def issubset(self, other: "ValueRanges") -> bool:
         """Whether every value of this range is in the other one."""
-        if other in (self.unknown_int(), self.unknown()) and not self.is_bool:
-            return True
-        return sympy_generic_le(other.lower, self.lower) and sympy_generic_le(
-            self.upper, other.upper
-        )
-
-    def tighten(self, other: "ValueRanges") -> "ValueRanges":
-        """The values in both."""
-        return self & other
+        whole = other.is_everything() and not self.is_bool
+        return whole or (self | other) == other
 
     def __and__(self, other: "ValueRanges") -> "ValueRanges":
-        if self in (self.unknown(), self.unknown_int()):
-            return other
-        if other in (self.unknown(), self.unknown_int()):
-            return self
-        return ValueRanges(
-            self.lower if sympy_generic_le(other.lower, self.lower) else other.lower,
-            self.upper if sympy_generic_le(self.upper, other.upper) else other.upper,
-        )
+        for kept, dropped in ((self, other), (other, self)):
+            if dropped.is_everything():
+                return kept
+        lows, highs = [self.lower, other.lower], [self.upper, other.upper]
+        return ValueRanges(_highest(lows), _lowest(highs))
 
     def __or__(self, other: "ValueRanges") -> "ValueRanges":
-        return ValueRanges(
-            self.lower if sympy_generic_le(self.lower, other.lower) else other.lower,
-            other.upper if sympy_generic_le(self.upper, other.upper) else self.upper,
-        )
+        ends = [self.lower, other.lower, self.upper, other.upper]
+        return ValueRanges(_lowest(ends), _highest(ends))
 
     def is_singleton(self) -> bool:
         """Whether it is one value."""
         return self.lower == self.upper
 
-    # ---- mapping
-    @staticmethod
-    def increasing_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
-        """Of a function that keeps order."""
-        x = ValueRanges.wrap(x)
-        return ValueRanges(f(x.lower), f(x.upper))
 
-    @staticmethod
-    def decreasing_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
-        """Of a function that reverses order."""
-        x = ValueRanges.wrap(x)
-        return ValueRanges(f(x.upper), f(x.lower))
+def _image(f: Callable, *ranges: ValueRanges) -> ValueRanges:
+    """The range of a function that keeps or reverses order in each of its arguments: its extremes
+    are at the ends of the arguments' ranges."""
+    ends = [f(*corner) for corner in itertools.product(*((r.lower, r.upper) for r in ranges))]
+    return ValueRanges(_lowest(ends), _highest(ends))
 
-    @staticmethod
-    def monotone_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
-        """Of a function that does one of both."""
-        x = ValueRanges.wrap(x)
-        ends = (f(x.lower), f(x.upper))
-        return ValueRanges(min(ends), max(ends))
 
-    @staticmethod
-    def convex_min_zero_map(x: "Bound | ValueRanges", f: Callable) -> "ValueRanges":
-        """Of a function that falls to 0 at 0 and rises after it."""
-        x = ValueRanges.wrap(x)
-        if 0 not in x:
-            return ValueRanges.monotone_map(x, f)
-        zero = S.Zero if x.is_int else sympy.Float(0.0)
-        return ValueRanges(f(zero) * 0, max(f(x.lower), f(x.upper)))
-
-    @staticmethod
-    def coordinatewise_increasing_map(
-        x: "Bound | ValueRanges", y: "Bound | ValueRanges", f: Callable
-    ) -> "ValueRanges":
-        """Of a function of two values that keeps order in each."""
-        x, y = ValueRanges.wrap(x), ValueRanges.wrap(y)
-        return ValueRanges(f(x.lower, y.lower), f(x.upper, y.upper))
-
-    @staticmethod
-    def coordinatewise_monotone_map(
-        x: "Bound | ValueRanges", y: "Bound | ValueRanges", f: Callable
-    ) -> "ValueRanges":
-        """Of a function of two values that keeps or reverses order in each."""
-        x, y = ValueRanges.wrap(x), ValueRanges.wrap(y)
-        corners = [f(a, b) for a, b in itertools.product((x.lower, x.upper), (y.lower, y.upper))]
-        return ValueRanges(min(corners), max(corners))
+def _image_by_size(f: Callable, x: ValueRanges) -> ValueRanges:
+    """The same of a function of the distance from 0, which is 0 there."""
+    out = _image(f, x)
+    return out | ValueRanges.wrap(out.upper * 0) if 0 in x else out
 
 
 def _product(a: "Bound | ValueRanges", b: "Bound | ValueRanges") -> sympy.Basic | None:
@@ -242,40 +200,39 @@ class SymPyValueRangeAnalysis:
             return a if a.is_bool else SymPyValueRangeAnalysis.ne(a, ValueRanges.wrap(0))
         a = _boolean(a)
         if dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
-            return ValueRanges.increasing_map(a, fn.ToFloat) if a.is_int else a
-        return ValueRanges.increasing_map(a, fn.TruncToInt)
+            return _image(fn.ToFloat, a) if a.is_int else a
+        return _image(fn.TruncToInt, a)
 
     @_wrapped
     def not_(a: ValueRanges) -> ValueRanges:
         """Logical not."""
-        return ValueRanges.decreasing_map(a, sympy.Not)
+        return _image(sympy.Not, a)
 
     @_wrapped
     def or_(a: ValueRanges, b: ValueRanges) -> ValueRanges:
         """Logical or."""
-        return ValueRanges.coordinatewise_increasing_map(a, b, sympy.Or)
+        return _image(sympy.Or, a, b)
 
     @_wrapped
     def and_(a: ValueRanges, b: ValueRanges) -> ValueRanges:
         """Logical and."""
-        return ValueRanges.coordinatewise_increasing_map(a, b, sympy.And)
+        return _image(sympy.And, a, b)
 
     @staticmethod
     def bitwise_and(a: "Bound | ValueRanges", b: "Bound | ValueRanges") -> ValueRanges:
-        """a & b: never above an operand that is not negative."""
-        a, b = ValueRanges.wrap(a), ValueRanges.wrap(b)
-        if a.is_bool and b.is_bool:
-            return SymPyValueRangeAnalysis.and_(a, b)
-        a, b = _boolean(a), _boolean(b)
-        lower = min(a.lower, b.lower)
-        if lower < 0 and lower.is_finite:
-            # Both may have high bits set down to the next power of two.
-            lower = sympy.Integer(-(1 << int(-lower - 1).bit_length()))
-        else:
-            lower = S.Zero if lower >= 0 else lower
-        tops = [x.upper for x in (a, b) if x.lower >= 0]
-        upper = min(tops) if tops else max(a.upper, b.upper)
-        return ValueRanges(min(lower, S.Zero if tops else lower), max(upper, S.NegativeOne))
+        """a & b: an operand without sign bit bounds the result from both sides."""
+        both = [ValueRanges.wrap(a), ValueRanges.wrap(b)]
+        if all(x.is_bool for x in both):
+            return SymPyValueRangeAnalysis.and_(*both)
+        numbers = [_boolean(x) for x in both]
+        unsigned = [x.upper for x in numbers if x.lower >= 0]
+        if unsigned:
+            return ValueRanges(0, min(unsigned))
+        deepest = min(x.lower for x in numbers)
+        if deepest.is_finite:
+            # The bits that both clear reach down to the next power of two.
+            deepest = sympy.Integer(-(2 ** (-int(deepest) - 1).bit_length()))
+        return ValueRanges(deepest, max(x.upper for x in numbers))
 
     @staticmethod
     def bitwise_or(a: "Bound | ValueRanges", b: "Bound | ValueRanges") -> ValueRanges:
@@ -331,7 +288,7 @@ class SymPyValueRangeAnalysis:
     @_wrapped
     def add(a: ValueRanges, b: ValueRanges) -> ValueRanges:
         """a + b."""
-        return ValueRanges.coordinatewise_increasing_map(a, b, lambda x, y: x + y)
+        return ValueRanges(a.lower + b.lower, a.upper + b.upper)
 
     @_wrapped
     def sub(a: ValueRanges, b: ValueRanges) -> ValueRanges:
@@ -346,31 +303,29 @@ class SymPyValueRangeAnalysis:
         for x in (a, b):
             if x.is_singleton() and x.lower.is_zero:
                 return x
-        return ValueRanges.coordinatewise_monotone_map(_boolean(a), _boolean(b), _product)
+        return _image(_product, _boolean(a), _boolean(b))
 
     @_wrapped
     def neg(a: ValueRanges) -> ValueRanges:
         """-a."""
-        return ValueRanges.decreasing_map(_boolean(a), lambda x: -x)
+        return _image(lambda x: -x, _boolean(a))
 
     @_wrapped
     def abs(a: ValueRanges) -> ValueRanges:
         """abs(a)."""
-        return ValueRanges.convex_min_zero_map(a, abs)
+        return _image_by_size(abs, a)
 
     @_wrapped
     def square(a: ValueRanges) -> ValueRanges:
         """a * a."""
-        return ValueRanges.convex_min_zero_map(
-            a, lambda x: fn.PowByNatural(x, 2) if x.is_Integer else x * x
-        )
+        return _image_by_size(lambda x: fn.PowByNatural(x, 2) if x.is_Integer else x * x, a)
 
     @_wrapped
     def truediv(a: ValueRanges, b: ValueRanges) -> ValueRanges:
         """a / b of floats."""
         if 0 in b or not (a.lower.is_finite and a.upper.is_finite):
             return ValueRanges.unknown()
-        return ValueRanges.coordinatewise_monotone_map(a, b, _float_quotient)
+        return _image(_float_quotient, a, b)
 
     @_wrapped
     def int_truediv(a: ValueRanges, b: ValueRanges) -> ValueRanges:
@@ -443,8 +398,8 @@ class SymPyValueRangeAnalysis:
     def _extremum(a: ValueRanges, b: ValueRanges, pick: Callable) -> ValueRanges:
         a, b = _boolean(a), _boolean(b)
         if a.is_int != b.is_int:
-            a, b = (ValueRanges.increasing_map(x, fn.ToFloat) if x.is_int else x for x in (a, b))
-        return ValueRanges.coordinatewise_increasing_map(a, b, pick)
+            a, b = (_image(fn.ToFloat, x) if x.is_int else x for x in (a, b))
+        return ValueRanges(pick(a.lower, b.lower), pick(a.upper, b.upper))
 
     @_wrapped
     def where(c: ValueRanges, a: ValueRanges, b: ValueRanges) -> ValueRanges:
@@ -456,64 +411,64 @@ class SymPyValueRangeAnalysis:
         """1 / x."""
         if 0 in x:
             return ValueRanges.unknown()
-        return ValueRanges.decreasing_map(x, lambda y: _float_quotient(sympy.Float(1.0), y))
+        return _image(lambda y: _float_quotient(sympy.Float(1.0), y), x)
 
     # ---- functions
     @_wrapped
     def exp(x: ValueRanges) -> ValueRanges:
         """e ** x."""
-        return ValueRanges.increasing_map(x, fn.OpaqueUnaryFn_exp)
+        return _image(fn.OpaqueUnaryFn_exp, x)
 
     @_wrapped
     def log(x: ValueRanges) -> ValueRanges:
         """The logarithm."""
         if x.lower <= 0:
             return ValueRanges.unknown()
-        return ValueRanges.increasing_map(x, fn.OpaqueUnaryFn_log)
+        return _image(fn.OpaqueUnaryFn_log, x)
 
     @_wrapped
     def log2(x: ValueRanges) -> ValueRanges:
         """The logarithm to base 2."""
         if x.lower <= 0:
             return ValueRanges.unknown()
-        return ValueRanges.increasing_map(x, fn.OpaqueUnaryFn_log2)
+        return _image(fn.OpaqueUnaryFn_log2, x)
 
     @_wrapped
     def sqrt(x: ValueRanges) -> ValueRanges:
         """The square root."""
         if x.lower < 0:
             return ValueRanges.unknown()
-        return ValueRanges.increasing_map(x, fn.OpaqueUnaryFn_sqrt)
+        return _image(fn.OpaqueUnaryFn_sqrt, x)
 
     @_wrapped
     def floor(x: ValueRanges) -> ValueRanges:
         """Down."""
-        return ValueRanges.increasing_map(x, fn.FloorToInt)
+        return _image(fn.FloorToInt, ValueRanges.wrap(x))
 
     @_wrapped
     def ceil(x: ValueRanges) -> ValueRanges:
         """Up."""
-        return ValueRanges.increasing_map(x, fn.CeilToInt)
+        return _image(fn.CeilToInt, ValueRanges.wrap(x))
 
     @staticmethod
     def floor_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """Down, to an integer."""
-        return ValueRanges.increasing_map(x, fn.FloorToInt)
+        return _image(fn.FloorToInt, ValueRanges.wrap(x))
 
     @staticmethod
     def ceil_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """Up, to an integer."""
-        return ValueRanges.increasing_map(x, fn.CeilToInt)
+        return _image(fn.CeilToInt, ValueRanges.wrap(x))
 
     @staticmethod
     def trunc_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """Towards zero, to an integer."""
-        return ValueRanges.increasing_map(x, fn.TruncToInt)
+        return _image(fn.TruncToInt, ValueRanges.wrap(x))
 
     @staticmethod
     def round_to_int(x: "Bound | ValueRanges", dtype: torch.dtype) -> ValueRanges:
         """To the nearest integer."""
-        return ValueRanges.increasing_map(x, fn.RoundToInt)
+        return _image(fn.RoundToInt, ValueRanges.wrap(x))
 
     @staticmethod
     def identity(x: "Bound | ValueRanges") -> ValueRanges:
