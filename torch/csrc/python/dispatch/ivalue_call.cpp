@@ -2,6 +2,7 @@
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 
 #include <ATen/ops/_local_scalar_dense.h>
+#include <c10/core/SymbolicGeometry.h>
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
@@ -157,7 +158,8 @@ PyRef argument_from_stack(const at::IValue& value, const at::SchemaType& type) {
   if (value.isTensor()) {
     const at::Tensor tensor = value.toTensor();
     const at::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    if (impl->is_wrapped_number() && impl->data() != nullptr && tensor.device().is_cpu()) {
+    if (impl->is_wrapped_number() && c10::symbolic_number(*impl) == 0 && impl->data() != nullptr &&
+        tensor.device().is_cpu()) {
       c10::ExcludeDispatchKeyGuard unwatched(
           c10::DispatchKeySet{c10::DispatchKey::Python, c10::DispatchKey::Fake});
       return checked(wrap(at::_local_scalar_dense(tensor)));
