@@ -6,37 +6,46 @@ from __future__ import annotations
 import contextlib
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import _C
 
+_Setting = bool | int | str
+
 __all__ = ["flags", "is_acceptable", "is_available", "set_flags", "version"]
 
-_READ = {
-    "enabled": _C._get_cudnn_enabled,
-    "benchmark": _C._get_cudnn_benchmark,
-    "benchmark_limit": _C._cuda_get_cudnn_benchmark_limit,
-    "deterministic": _C._get_cudnn_deterministic,
-    "allow_tf32": _C._get_cudnn_allow_tf32,
+# What no operator reads, with its value; kept so that programs get back what they set. A build
+# without CUDA reads none.
+_KEPT: dict[str, _Setting] = {
+    "enabled": True,
+    "benchmark": False,
+    "benchmark_limit": 10,
+    "deterministic": False,
+    "allow_tf32": True,
+    "fp32_precision": "none",
+    "depthwise_kernel": "auto",
 }
-_WRITE = {
-    "enabled": _C._set_cudnn_enabled,
-    "benchmark": _C._set_cudnn_benchmark,
-    "benchmark_limit": _C._cuda_set_cudnn_benchmark_limit,
-    "deterministic": _C._set_cudnn_deterministic,
-    "allow_tf32": _C._set_cudnn_allow_tf32,
+_SETTINGS = tuple(_KEPT)
+_FUNCTIONS = {
+    "enabled": "_{}_cudnn_enabled",
+    "benchmark": "_{}_cudnn_benchmark",
+    "benchmark_limit": "_cuda_{}_cudnn_benchmark_limit",
+    "deterministic": "_{}_cudnn_deterministic",
+    "allow_tf32": "_{}_cudnn_allow_tf32",
 }
-# What no operator reads; kept so that programs get back what they set.
-_KEPT: dict[str, str] = {"fp32_precision": "none", "depthwise_kernel": "auto"}
-_SETTINGS = (*_READ, *_KEPT)
-
-_Setting = bool | int | str
+_READ: dict[str, Callable[[], _Setting]] = {}
+_WRITE: dict[str, Callable[[object], None]] = {}
+if hasattr(_C, "_cudnn_version"):
+    for _name, _function in _FUNCTIONS.items():
+        _READ[_name] = getattr(_C, _function.format("get"))
+        _WRITE[_name] = getattr(_C, _function.format("set"))
+        del _KEPT[_name]
 
 
 def version() -> int | None:
     """The version of cuDNN as one number (91002 for 9.10.2), or None where there is none."""
-    return _C._cudnn_version() or None
+    return (_C._cudnn_version() or None) if _READ else None
 
 
 def is_available() -> bool:
@@ -50,7 +59,7 @@ _TYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 def is_acceptable(tensor: torch.Tensor) -> bool:
     """Whether a convolution of the tensor would go to cuDNN."""
     on_gpu = tensor.device.type == "cuda" and tensor.dtype in _TYPES
-    return bool(_READ["enabled"]()) and on_gpu and is_available()
+    return bool(sys.modules[__name__].enabled) and on_gpu and is_available()
 
 
 def set_flags(
@@ -116,11 +125,11 @@ class _Module(types.ModuleType):
             return _KEPT[name]
         raise AttributeError(f"module 'torch.backends.cudnn' has no attribute '{name}'")
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: _Setting) -> None:
         if name in _WRITE:
             _WRITE[name](value)
         elif name in _KEPT:
-            _KEPT[name] = str(value)
+            _KEPT[name] = value
         elif name.startswith("_") or name in self.__dict__:
             super().__setattr__(name, value)
         else:

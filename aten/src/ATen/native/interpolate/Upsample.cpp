@@ -408,9 +408,11 @@ Specs specs_of(IntArrayRef in, IntArrayRef out, int dims, Mode mode, bool align_
 
 void upsample(const Tensor& self, const Tensor& out, int dims, Mode mode, bool align_corners,
               const Scales& scales, const char* name) {
+#ifndef CRESSET_NO_CUDA
   if (self.is_cuda())
     return upsample_cuda(
         self, out, specs_of(self.sizes(), out.sizes(), dims, mode, align_corners, scales), name);
+#endif
   using All = Concat<FloatingTypes, Types<uint8_t>>::type;
   const bool bytes = self.scalar_type() == kByte && !is_nearest(mode);
   TORCH_CHECK_NOT_IMPLEMENTED(!bytes || dims == 2, "\"", name, "\" not implemented for 'Byte'");
@@ -450,9 +452,11 @@ void upsample(const Tensor& self, const Tensor& out, int dims, Mode mode, bool a
 
 void upsample_backward(const Tensor& grad, const Tensor& out, int dims, Mode mode,
                        bool align_corners, const Scales& scales, const char* name) {
+#ifndef CRESSET_NO_CUDA
   if (grad.is_cuda())
     return upsample_backward_cuda(
         grad, out, specs_of(out.sizes(), grad.sizes(), dims, mode, align_corners, scales), name);
+#endif
   dtype_switch<FloatingTypes>(grad.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = Compute<T>;
