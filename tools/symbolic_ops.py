@@ -24,12 +24,11 @@ def held(env: ShapeEnv, name: str, shape: tuple, dtype: torch.dtype) -> torch.Te
 
 def overloads() -> Iterator[torch._ops.OpOverload]:
     """Functional operators of ATen whose only required arguments are one or two tensors."""
-    for name in dir(torch.ops.aten):
-        packet = getattr(torch.ops.aten, name)
-        if name.startswith("__") or not hasattr(packet, "overloads"):
-            continue
-        for overload in packet.overloads():
-            op = getattr(packet, overload)
+    for full_name in sorted(torch._C._dispatch_get_all_op_names()):
+        space, _, rest = full_name.partition("::")
+        name, _, overload = rest.partition(".")
+        if space == "aten":
+            op = getattr(getattr(torch.ops.aten, name), overload or "default")
             needed = [a for a in op._schema.arguments if not a.has_default_value()]
             tensors = all(str(a.type) == "Tensor" for a in needed)
             aliases = [a.alias_info for a in op._schema.arguments if a.alias_info is not None]
@@ -48,7 +47,8 @@ def classify(op: torch._ops.OpOverload) -> str:
             op(*args)
         except Exception:
             continue
-        fixed = any(by.node.maybe_as_int() is not None for by in args[0].shape)
+        sizes = [size for arg in args for size in arg.shape]
+        fixed = any(size.node.maybe_as_int() is not None for size in sizes)
         return "fixes" if fixed else "keeps"
     return "raises"
 
