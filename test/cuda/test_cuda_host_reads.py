@@ -59,6 +59,7 @@ def test_host_that_reads_a_device_tensor_ends_with_a_signal(address, virtual, tm
 @pytest.mark.slow
 def test_no_operator_reads_the_memory_of_a_device_from_the_host(tmp_path):
     done = run(RECORDS, tmp_path, DRY=1)
+    assert any((tmp_path / "cache").rglob("*.cubin"))  # and not in the cache of other tests
     *names, last = done.stdout.split()
     assert done.returncode == 0, f"{last}: {done.stderr}"
     assert int(last) > 10 * len(names)

@@ -269,21 +269,21 @@ def test_norm_errors(call, error, phrase):
 
 def test_results_do_not_depend_on_the_number_of_threads():
     x, w = torch.randn(64, 16, 20, 20), torch.randn(16)
-    rows = torch.randn(300, 700)
+    rows, scale = torch.randn(300, 700), torch.randn(700)
     results = []
     threads = torch.get_num_threads()
     try:
         for n in (1, 2, 3):
             torch.set_num_threads(n)
             last = x.contiguous(memory_format=torch.channels_last)
-            _, mean, rstd = torch.native_layer_norm(rows, (700,), None, None, 1e-5)
+            _, mean, rstd = torch.native_layer_norm(rows, (700,), scale, scale, 1e-5)
             results.append(
                 [
                     F.batch_norm(x, None, None, w, w, True),
                     F.batch_norm(last, None, None, w, w, True),
                     F.group_norm(x, 4, w, w),
                     *aten.native_layer_norm_backward(
-                        rows, rows, [700], mean, rstd, None, None, [True] * 3
+                        rows, rows, [700], mean, rstd, scale, scale, [True] * 3
                     ),
                 ]
             )

@@ -81,7 +81,9 @@ if EMULATED:
             "needs a GPU, or the emulator of a build with BUILD_TEST=1",
             allow_module_level=True,
         )
-    os.environ.update(_cache_settings(_folder))
+    # A process that was given folders of its own, by `emulator_environment`, keeps them.
+    if "CRESSET_EMULATOR_CACHE" not in os.environ:
+        os.environ.update(_cache_settings(_folder))
     for _name in LIBRARIES:
         ctypes.CDLL(str(_folder / _name))
 
