@@ -356,14 +356,21 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_meta(
 }
 
 // ---- the other names ----------------------------------------------------------------------------
+namespace {
+// Handlers expect the reserve of _batch_norm_impl_index, which is empty on the CPU.
+void show_reserve(const Tensor& input) {
+  if (C10_UNLIKELY(seen_by_handlers(input))) at::empty({0}, input.options().dtype(kByte));
+}
+} // namespace
+
 Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                   const std::optional<Tensor>& running_var, bool training, double momentum,
                   double eps, bool /*cudnn_enabled*/) {
-  // Handlers expect the reserve of _batch_norm_impl_index, which is empty on the CPU.
-  if (C10_UNLIKELY(seen_by_handlers(input))) at::empty({0}, input.options().dtype(kByte));
-  return std::get<0>(at::native_batch_norm(input, weight, bias, running_mean, running_var, training,
-                                           momentum, eps));
+  show_reserve(input);
+  const auto [out, mean, invstd] = at::native_batch_norm(input, weight, bias, running_mean,
+                                                         running_var, training, momentum, eps);
+  return out;
 }
 
 std::tuple<Tensor, Tensor, Tensor>
