@@ -175,7 +175,9 @@ def unravel_index(indices, shape) -> tuple[torch.Tensor, ...]:
         below.insert(0, below[0] * length)
     # Nothing to divide by in the last dimension.
     rows = [indices.div(step, rounding_mode="floor") for step in below[1:-1]] + [indices]
-    return tuple(row % length for row, length in zip(rows, shape, strict=False))
+    coordinates = [row % length for row, length in zip(rows, shape, strict=False)]
+    # Parts of one tensor, as PyTorch's are.
+    return torch.stack(coordinates, -1).unbind(-1) if coordinates else ()
 
 
 # ---- products

@@ -96,6 +96,12 @@ def test_wide_unsigned_integers(dtype):
     assert [p.tolist() for p in places] == [[1, 2], [1, 3]]
 
 
+def test_coordinates_of_positions_are_parts_of_one_tensor():
+    rows, columns = torch.unravel_index(torch.arange(6).reshape(2, 3), (3, 4))
+    assert rows.stride() == columns.stride() == (6, 2)
+    assert torch.unravel_index(torch.tensor(0), ()) == ()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8])
 def test_lu_unpack_only_moves_elements(dtype):
     packed = torch.tensor([[4, 3], [2, 5]]).to(dtype)
