@@ -36,9 +36,17 @@ extern PyTypeObject SymIntType;
 extern PyTypeObject SymFloatType;
 extern PyTypeObject SymBoolType;
 
-inline bool is_sym_int(PyObject* o) { return PyObject_TypeCheck(o, &SymIntType); }
-inline bool is_sym_float(PyObject* o) { return PyObject_TypeCheck(o, &SymFloatType); }
-inline bool is_sym_bool(PyObject* o) { return PyObject_TypeCheck(o, &SymBoolType); }
+// Most numbers are plain ones, which are told apart without a walk through their base classes.
+inline bool is_plain_number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o); }
+inline bool is_sym_int(PyObject* o) {
+  return !is_plain_number(o) && PyObject_TypeCheck(o, &SymIntType);
+}
+inline bool is_sym_float(PyObject* o) {
+  return !is_plain_number(o) && PyObject_TypeCheck(o, &SymFloatType);
+}
+inline bool is_sym_bool(PyObject* o) {
+  return !is_plain_number(o) && PyObject_TypeCheck(o, &SymBoolType);
+}
 inline bool is_sym_number(PyObject* o) {
   return is_sym_int(o) || is_sym_float(o) || is_sym_bool(o);
 }
