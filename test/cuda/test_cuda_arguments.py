@@ -20,6 +20,8 @@ STRUCT = re.compile(r"^(?:template <[^>]*> )?struct (?:alignas\(16\) )?(\w+) \{\
 STRUCTS = [(path, name) for path in HEADERS for name in STRUCT.findall(path.read_text())]
 
 compiler = shutil.which("g++")
+# The tests compile an argument structure with a member too many: without a compiler there is
+# nothing to refuse it. A build of this tree has one.
 pytestmark = pytest.mark.skipif(compiler is None, reason="needs a C++ compiler")
 
 

@@ -6,6 +6,7 @@ from cuda_support import EMULATED, cuda
 
 import torch
 
+# The values are cuFFT's, which runs on GPUs only; there is no second implementation to test here.
 needs_cufft = pytest.mark.skipif(EMULATED, reason="the emulator has no cuFFT")
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
 
@@ -64,6 +65,7 @@ def test_stft_and_its_inverse_restore_the_signal():
     close(back, x.cpu().numpy(), torch.float32)
 
 
+# The message for a missing library is seen only where the library is missing.
 @pytest.mark.skipif(not EMULATED, reason="cuFFT is there")
 def test_transform_without_the_library_names_it():
     with pytest.raises(NotImplementedError, match="libcufft"):

@@ -14,6 +14,7 @@ from cuda_support import EMULATED, cuda, emulator_environment, run_python
 import torch
 
 needs_two = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two devices")
+# A real GPU has the memory it has; only the emulator can be told to have little.
 needs_emulator = pytest.mark.skipif(not EMULATED, reason="sets the memory of an emulated GPU")
 
 

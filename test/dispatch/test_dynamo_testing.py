@@ -33,5 +33,6 @@ def test_copied_class_of_tests_runs_with_the_patched_setting():
     assert made.__name__ == "OtherOriginal"
     suite = unittest.defaultTestLoader.loadTestsFromTestCase(made)
     result = suite.run(unittest.TestResult())
+    # test_fails is marked: the copy has to expect its failure, and nothing else may fail.
     assert result.wasSuccessful() and len(result.expectedFailures) == 1
     assert seen == [2] and settings.value == 1
