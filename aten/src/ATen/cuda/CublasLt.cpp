@@ -13,6 +13,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/ByteKey.h>
 #include <ATen/cuda/VendorLibrary.h>
 #include <ATen/ops/equal.h>
 #include <c10/cuda/CUDAEvent.h>
@@ -156,8 +157,6 @@ void* workspace_of(int device, CUstream stream) {
 }
 
 // ---- plans --------------------------------------------------------------------------------------
-static_assert(std::has_unique_object_representations_v<Product>, "compared byte by byte");
-
 struct Plan {
   Product product;
   void *handle = nullptr, *matmul = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
@@ -350,21 +349,12 @@ std::unique_ptr<Plan> make_plan(const Product& p, const ProductData& data, CUstr
   return plan;
 }
 
-uint64_t hash(const Product& p) {
-  uint64_t words[sizeof(Product) / 8];
-  static_assert(sizeof words == sizeof p, "whole words");
-  std::memcpy(words, &p, sizeof p);
-  uint64_t h = 0x9e3779b97f4a7c15ull;
-  for (const uint64_t w : words) h = (h ^ w) * 0xff51afd7ed558ccdull, h ^= h >> 32;
-  return h;
-}
-
 // Open addressing with a short probe; a full neighbourhood forgets its first plan. Per thread,
 // because a plan's descriptor is changed before each call with a bias.
 Plan& plan_for(const Product& p, const ProductData& data, CUstream stream) {
   constexpr size_t kSlots = 1024, kProbes = 8;
   thread_local auto slots = std::make_unique<std::unique_ptr<Plan>[]>(kSlots);
-  const size_t home = hash(p) & (kSlots - 1);
+  const size_t home = hash_bytes(p) & (kSlots - 1);
   std::unique_ptr<Plan>* free = nullptr;
   for (size_t i = 0; i < kProbes; ++i) {
     std::unique_ptr<Plan>& slot = slots[(home + i) & (kSlots - 1)];

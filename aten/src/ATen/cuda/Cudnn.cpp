@@ -3,15 +3,14 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
 #include <memory>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/ByteKey.h>
 #include <ATen/cuda/VendorLibrary.h>
 #include <c10/cuda/CUDAEvent.h>
 
@@ -288,7 +287,6 @@ struct Graph {
 };
 
 // ---- plans --------------------------------------------------------------------------------------
-static_assert(std::has_unique_object_representations_v<CudnnConvolution>, "compared byte by byte");
 constexpr int64_t kWorkspaceLimit = int64_t(1) << 30;
 constexpr int kMostConfigs = 16;
 
@@ -411,22 +409,6 @@ Plan choose_plan(const CudnnConvolution& c, const CudnnConvolutionData& data, CU
   return std::move(plans[best]);
 }
 
-struct Hash {
-  size_t operator()(const CudnnConvolution& c) const {
-    uint64_t words[sizeof(CudnnConvolution) / 8];
-    static_assert(sizeof words == sizeof c, "whole words");
-    std::memcpy(words, &c, sizeof c);
-    uint64_t h = 0x9e3779b97f4a7c15ull;
-    for (const uint64_t w : words) h = (h ^ w) * 0xff51afd7ed558ccdull, h ^= h >> 32;
-    return h;
-  }
-};
-struct Same {
-  bool operator()(const CudnnConvolution& a, const CudnnConvolution& b) const {
-    return std::memcmp(&a, &b, sizeof a) == 0;
-  }
-};
-
 } // namespace
 
 CudnnSettings& cudnn_settings() {
@@ -442,7 +424,7 @@ bool run_convolution(const CudnnConvolution& c, const CudnnConvolutionData& data
   if (library() == nullptr) return false;
   // Plans live as long as the process: a destructor at a thread's end might run after the
   // library's own.
-  thread_local auto* plans = new std::unordered_map<CudnnConvolution, Plan, Hash, Same>;
+  thread_local auto* plans = new std::unordered_map<CudnnConvolution, Plan, ByteHash, SameBytes>;
   auto found = plans->find(c);
   if (found == plans->end()) found = plans->emplace(c, choose_plan(c, data, stream)).first;
   const Plan& plan = found->second;

@@ -3,12 +3,11 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
-#include <type_traits>
 #include <unordered_map>
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/ByteKey.h>
 #include <ATen/cuda/VendorLibrary.h>
 
 namespace at::cuda {
@@ -84,28 +83,11 @@ void check(Status status, const char* call, const FourierTransform& t) {
 }
 
 // ---- plans --------------------------------------------------------------------------------------
-static_assert(std::has_unique_object_representations_v<FourierTransform>, "compared byte by byte");
 
 struct Plan {
   int handle = -1;
   size_t work = 0;
 };
-struct Hash {
-  size_t operator()(const FourierTransform& t) const {
-    uint64_t words[sizeof(FourierTransform) / 8];
-    static_assert(sizeof words == sizeof t, "whole words");
-    std::memcpy(words, &t, sizeof t);
-    uint64_t h = 0x9e3779b97f4a7c15ull;
-    for (const uint64_t w : words) h = (h ^ w) * 0xff51afd7ed558ccdull, h ^= h >> 32;
-    return h;
-  }
-};
-struct Same {
-  bool operator()(const FourierTransform& a, const FourierTransform& b) const {
-    return std::memcmp(&a, &b, sizeof a) == 0;
-  }
-};
-
 int type_of(const FourierTransform& t) {
   switch (t.kind) {
   case FourierKind::ComplexToComplex:
@@ -137,7 +119,7 @@ const Plan& plan_of(const FourierTransform& t) {
   constexpr size_t kMostPlans = 1024;
   // Plans live as long as the process: a destructor at a thread's end might run after the
   // library's own.
-  thread_local auto* plans = new std::unordered_map<FourierTransform, Plan, Hash, Same>;
+  thread_local auto* plans = new std::unordered_map<FourierTransform, Plan, ByteHash, SameBytes>;
   const auto found = plans->find(t);
   if (found != plans->end()) return found->second;
   if (plans->size() >= kMostPlans) {

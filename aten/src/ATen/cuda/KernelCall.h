@@ -33,6 +33,15 @@ inline unsigned blocks_for(int64_t items, int threads, int64_t limit = 214748364
   return static_cast<unsigned>(blocks < limit ? blocks : limit);
 }
 
+// The kernels NAME_f32, NAME_f64, NAME_f16 and NAME_bf16 of a program, in the order of
+// floating_slot.
+#define CRESSET_FLOATING_KERNELS(program, name)                                                    \
+  {                                                                                                \
+    {program, name "_f32"}, {program, name "_f64"}, {program, name "_f16"}, {                      \
+      program, name "_bf16"                                                                        \
+    }                                                                                              \
+  }
+
 // "f32", "bf16", ... for a table of kernels: the place of a floating type in {f32, f64, f16, bf16},
 // or NotImplementedError naming `op`.
 TORCH_API int floating_slot(ScalarType dtype, const char* op);

@@ -27,15 +27,9 @@ using cuda::CudnnConvolution;
 using cuda::Kernel;
 
 constexpr const char* kProgram = "native/conv/DirectConv.cuh";
-#define CRESSET_TYPES(name)                                                                        \
-  {                                                                                                \
-    {kProgram, name "_f32"}, {kProgram, name "_f64"}, {kProgram, name "_f16"}, {                   \
-      kProgram, name "_bf16"                                                                       \
-    }                                                                                              \
-  }
-const Kernel kForward[4] = CRESSET_TYPES("conv_forward");
-const Kernel kInput[4] = CRESSET_TYPES("conv_input");
-const Kernel kWeight[4] = CRESSET_TYPES("conv_weight");
+const Kernel kForward[4] = CRESSET_FLOATING_KERNELS(kProgram, "conv_forward");
+const Kernel kInput[4] = CRESSET_FLOATING_KERNELS(kProgram, "conv_input");
+const Kernel kWeight[4] = CRESSET_FLOATING_KERNELS(kProgram, "conv_weight");
 
 void check_types(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   for (const Tensor* other : {&weight, &bias}) {

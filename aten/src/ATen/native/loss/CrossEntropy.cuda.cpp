@@ -9,15 +9,9 @@ namespace {
 using cuda::Kernel;
 
 constexpr const char* kProgram = "native/loss/CrossEntropy.cuh";
-#define CRESSET_TYPES(name)                                                                        \
-  {                                                                                                \
-    {kProgram, name "_f32"}, {kProgram, name "_f64"}, {kProgram, name "_f16"}, {                   \
-      kProgram, name "_bf16"                                                                       \
-    }                                                                                              \
-  }
-const Kernel kRows[4] = CRESSET_TYPES("cross_entropy_rows");
-const Kernel kTotal[4] = CRESSET_TYPES("cross_entropy_total");
-const Kernel kBackward[4] = CRESSET_TYPES("cross_entropy_backward");
+const Kernel kRows[4] = CRESSET_FLOATING_KERNELS(kProgram, "cross_entropy_rows");
+const Kernel kTotal[4] = CRESSET_FLOATING_KERNELS(kProgram, "cross_entropy_total");
+const Kernel kBackward[4] = CRESSET_FLOATING_KERNELS(kProgram, "cross_entropy_backward");
 
 unsigned row_threads(int64_t n) {
   return n >= 16384 ? 512 : n >= 4096 ? 256 : n >= 512 ? 128 : n > 64 ? 64 : 32;

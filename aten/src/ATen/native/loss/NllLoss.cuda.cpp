@@ -11,15 +11,9 @@ using cuda::blocks_for;
 using cuda::Kernel;
 
 constexpr const char* kProgram = "native/loss/NllLoss.cuh";
-#define CRESSET_TYPES(name)                                                                        \
-  {                                                                                                \
-    {kProgram, name "_f32"}, {kProgram, name "_f64"}, {kProgram, name "_f16"}, {                   \
-      kProgram, name "_bf16"                                                                       \
-    }                                                                                              \
-  }
-const Kernel kEach[4] = CRESSET_TYPES("nll_each");
-const Kernel kSum[4] = CRESSET_TYPES("nll_sum");
-const Kernel kBackward[4] = CRESSET_TYPES("nll_backward");
+const Kernel kEach[4] = CRESSET_FLOATING_KERNELS(kProgram, "nll_each");
+const Kernel kSum[4] = CRESSET_FLOATING_KERNELS(kProgram, "nll_sum");
+const Kernel kBackward[4] = CRESSET_FLOATING_KERNELS(kProgram, "nll_backward");
 
 device::NllWalk walk_of(const Tensor& t) {
   if (t.dim() == 4)
