@@ -1,5 +1,5 @@
-"""The instruction set that the symbolic interpreter runs: bytecode of every supported Python, decoded
-into one normal form (docs/dynamo.md lists it) and encoded again. The work is done in C++
+"""The instruction set that the symbolic interpreter runs: bytecode of every supported Python,
+decoded into one normal form (docs/dynamo.md lists it) and encoded again. The work is done in C++
 (torch/csrc/dynamo); this is the face that Python code imports."""
 
 from torch._C._dynamo.codec import Instruction, decode, encode, opnames

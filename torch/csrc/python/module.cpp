@@ -1,6 +1,7 @@
 // PyInit__C: builds torch._C from its parts and installs the generated operator bindings. Functions
 // of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
 // and so on; methods go straight into the tensor type.
+#include <torch/csrc/dynamo/codec.h>
 #include <torch/csrc/fx/fx.h>
 #include <torch/csrc/python/aot/aot.h>
 #include <torch/csrc/python/args/arg_parser.h>
@@ -150,8 +151,8 @@ bool init_all(PyObject* m) {
          init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
          init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
          init_functorch(m) && init_functional(m) && init_autocast(m) && init_profiler(m) &&
-         init_module_base(m) && init_pytree(m) && fx::init_fx(m) && init_aot(m) &&
-         init_devices(m) && add_operators(m);
+         init_module_base(m) && init_pytree(m) && fx::init_fx(m) && dynamo::init_dynamo(m) &&
+         init_aot(m) && init_devices(m) && add_operators(m);
 }
 
 } // namespace
