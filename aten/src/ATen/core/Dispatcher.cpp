@@ -363,13 +363,14 @@ std::vector<const OperatorEntry*> Dispatcher::all() const {
   return out;
 }
 
+std::atomic<bool> definitions_shown{false};
+
 namespace {
 // Kernels taken out of use. They may hold Python objects, whose end can run anything: they are
 // dropped after the dispatcher's lock.
 using Dropped = std::vector<c10::intrusive_ptr<BoxedKernel>>;
 
 // The keys of built-in kernels that calls look for only once show_definitions() has run.
-std::atomic<bool> definitions_shown{false};
 uint64_t shown_keys(const OperatorEntry& op) {
   if (!definitions_shown || op.kernels == nullptr) return 0;
   for (const KernelInit* k = op.kernels; k->key != DispatchKey::Undefined; ++k)

@@ -7,12 +7,18 @@
 // autograd, so that the history is made of the same operators too, and is in the key set of a call
 // only where Python is: plain calls never look for it.
 #pragma once
+#include <atomic>
+
 #include <ATen/core/Tensor.h>
 
 namespace at {
 
 // The keys that lead a call to handlers, and to what operators stand for.
 inline constexpr DispatchKeySet kHandlerKeys{DispatchKey::Python, DispatchKey::PythonTLSSnapshot};
+
+// Whether a handler has ever appeared in this process. Where none has, a call asks nothing else.
+TORCH_API extern std::atomic<bool> definitions_shown;
+inline bool handlers_exist() noexcept { return definitions_shown.load(std::memory_order_relaxed); }
 
 // A mode is active on this thread.
 inline bool handlers_active() noexcept {

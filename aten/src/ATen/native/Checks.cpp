@@ -65,7 +65,9 @@ std::string matrix_size(const Tensor& t, const char* by) {
 }
 
 void check_multiplies(const Tensor& mat1, const Tensor& mat2) {
-  TORCH_CHECK(c10::expect_true(c10::sym_eq(mat1.sym_size(1), mat2.sym_size(0))),
+  const c10::SymInt columns = mat1.sym_size(1), rows = mat2.sym_size(0);
+  if (C10_LIKELY(columns.raw() == rows.raw())) return; // the same number or the same symbol
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(columns, rows)),
               "mat1 and mat2 shapes cannot be multiplied (", matrix_size(mat1), " and ",
               matrix_size(mat2), ")");
 }

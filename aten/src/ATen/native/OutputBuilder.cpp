@@ -10,17 +10,28 @@ namespace at {
 
 OutputBuilder::OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType device)
     : mode_(Mode::InPlace), count_(1), device_(device) {
-  given_[0] = self;
+  new (&outputs_[0]) Tensor();
+  new (&given_[0]) Tensor(self);
 }
 
 OutputBuilder::OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs,
                              c10::DeviceType device)
     : mode_(Mode::Out), count_(static_cast<int>(outs.size())), device_(device) {
+  TORCH_INTERNAL_ASSERT(count_ <= kMaxOutputs);
   int i = 0;
-  for (const Tensor* out : outs) given_[i++] = *out;
+  for (const Tensor* out : outs) {
+    new (&outputs_[i]) Tensor();
+    new (&given_[i++]) Tensor(*out);
+  }
+}
+
+const Tensor& OutputBuilder::given(int i) const {
+  static const Tensor none;
+  return mode_ == Mode::Functional ? none : given_[i];
 }
 
 void OutputBuilder::note(const Tensor& operand) {
+  if (mode_ == Mode::Functional) return;
   for (int i = 0; operand.defined() && i < count_; ++i) {
     const Tensor& target = given_[i];
     if (!target.defined()) continue;
@@ -30,7 +41,7 @@ void OutputBuilder::note(const Tensor& operand) {
 }
 
 void OutputBuilder::updates(const Tensor& self) {
-  if (self.is_same(given_[0]))
+  if (self.is_same(given(0)))
     shares_[0] = true;
   else
     note(self);
@@ -90,6 +101,7 @@ void OutputBuilder::set_symint(int i, SymIntArrayRef sizes, ScalarType dtype,
 }
 
 void OutputBuilder::finish() {
+  if (mode_ == Mode::Functional) return;
   for (int i = 0; i < count_; ++i) {
     if (!given_[i].defined()) continue;
     if (outputs_[i].is_same(given_[i])) {

@@ -3,6 +3,7 @@
 // therefore serves all variants, the meta device and, later, tracing.
 #pragma once
 #include <initializer_list>
+#include <new>
 
 #include <ATen/core/Tensor.h>
 
@@ -17,11 +18,20 @@ class TORCH_API OutputBuilder {
 
   // `count` outputs to allocate on `device` (an index of -1 is taken from the operands by the shape
   // function through options()).
-  OutputBuilder(FunctionalTag, int count, c10::DeviceType device)
-      : count_(count), device_(device) {}
+  OutputBuilder(FunctionalTag, int count, c10::DeviceType device) : count_(count), device_(device) {
+    for (int i = 0; i < count; ++i) new (&outputs_[i]) Tensor();
+  }
   OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType device = c10::kCPU);
   OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs,
                 c10::DeviceType device = c10::kCPU);
+  OutputBuilder(const OutputBuilder&) = delete;
+  OutputBuilder& operator=(const OutputBuilder&) = delete;
+  ~OutputBuilder() {
+    for (int i = 0; i < count_; ++i) outputs_[i].~Tensor();
+    if (C10_UNLIKELY(mode_ != Mode::Functional)) {
+      for (int i = 0; i < count_; ++i) given_[i].~Tensor();
+    }
+  }
   // The arguments of an in-place or out variant, before its shape function is called: a caller's
   // tensor that shares memory with one of them stays as it is until finish().
   template <class... Args> void reads(const Args&... args) { (note(args), ...); }
@@ -40,7 +50,7 @@ class TORCH_API OutputBuilder {
   bool is_out_variant() const { return mode_ == Mode::Out; }
   bool is_inplace() const { return mode_ == Mode::InPlace; }
   // The caller's tensor of an in-place or out variant, or an undefined tensor.
-  const Tensor& given(int i) const { return given_[i]; }
+  const Tensor& given(int i) const;
 
   // ---- for kernels
   // The tensor the kernel writes: allocated, or the caller's, or a stand-in copied back by
@@ -68,8 +78,14 @@ class TORCH_API OutputBuilder {
   Mode mode_ = Mode::Functional;
   int count_;
   c10::DeviceType device_;
-  Tensor outputs_[kMaxOutputs];
-  Tensor given_[kMaxOutputs];
+  // Alive are the first count_; those given, only where a caller gave some. Most operators have one
+  // output and no other cost should be seen in a small call.
+  union {
+    Tensor outputs_[kMaxOutputs];
+  };
+  union {
+    Tensor given_[kMaxOutputs];
+  };
   // Of the caller's tensor and any argument: one storage, and the same part of it.
   bool shares_[kMaxOutputs] = {}, overlaps_[kMaxOutputs] = {};
 };

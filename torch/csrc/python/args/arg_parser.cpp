@@ -60,7 +60,7 @@ const char* canonical_keyword(const char* name) {
                                              {"x", "input"},  {"x1", "input"},
                                              {"x2", "other"}, {"other", "src"}};
   for (const auto& row : table) {
-    if (std::strcmp(row[0], name) == 0) return row[1];
+    if (row[0][0] == name[0] && std::strcmp(row[0], name) == 0) return row[1];
   }
   return nullptr;
 }
@@ -203,8 +203,9 @@ int Matcher::find_param(const Signature& s, PyObject* keyword) const {
     PyErr_Clear();
     return -1;
   }
+  // Most names differ in their first letter.
   for (int i = first(); i < s.count; ++i) {
-    if (std::strcmp(s.params[i].name, name) == 0) return i;
+    if (s.params[i].name[0] == name[0] && std::strcmp(s.params[i].name, name) == 0) return i;
   }
   const char* canonical = canonical_keyword(name);
   if (!canonical) return -1;
@@ -269,7 +270,9 @@ const Signature* Matcher::find() {
   for (int i = 0; i < function_.count; ++i) {
     const Signature& s = function_.signatures[i];
     if (C10_LIKELY(fit(s, false).kind == Mismatch::None))
-      return C10_LIKELY(i == 0) || !seen_by_handlers(s) ? &s : find_with_numbers();
+      return C10_LIKELY(i == 0 || !at::handlers_exist()) || !seen_by_handlers(s)
+                 ? &s
+                 : find_with_numbers();
   }
   return takes_numbers_as_tensors(function_.name) ? find_with_numbers() : nullptr;
 }
@@ -285,14 +288,12 @@ const Signature* Matcher::find_with_numbers() {
 // Overloads on numbers keep a number a number on its way to the kernel. Handlers know the overload
 // on tensors, which takes numbers too.
 bool Matcher::seen_by_handlers(const Signature& s) const {
-  if (!takes_numbers_as_tensors(function_.name)) return false;
-  if (at::handlers_active()) return true;
-  for (int i = 0; i < s.count; ++i) {
+  bool seen = at::handlers_active();
+  for (int i = 0; !seen && i < s.count; ++i) {
     PyObject* o = values_.object(i);
-    if (o && s.params[i].type == P::Tensor && is_tensor(o) && at::seen_by_handlers(tensor_of(o)))
-      return true;
+    seen = o && s.params[i].type == P::Tensor && is_tensor(o) && at::seen_by_handlers(tensor_of(o));
   }
-  return false;
+  return C10_UNLIKELY(seen) && takes_numbers_as_tensors(function_.name);
 }
 
 bool Matcher::run_override(PyObject** result) noexcept {

@@ -27,6 +27,7 @@ void check_cat_sizes(const Tensor& first, const Tensor& t, int64_t dim, size_t p
   for (int64_t d = 0; d < t.dim(); ++d) {
     if (d == dim) continue;
     const SymInt expected = first.sym_size(d), got = t.sym_size(d);
+    if (C10_LIKELY(got.raw() == expected.raw())) continue; // the same number or the same symbol
     TORCH_CHECK(c10::expect_true(c10::sym_eq(got, expected)),
                 "Sizes of tensors must match except in dimension ", dim, ". Expected size ",
                 expected, " but got size ", got, " for tensor number ", position, " in the list.");
