@@ -66,14 +66,6 @@ class OperatorBase:
         raise NotImplementedError(f"{type(self).__name__} does not define name()")
 
 
-_TRANSFORM_OF_LEVEL = {
-    "vmap": TransformType.Vmap,
-    "grad": TransformType.Grad,
-    "jvp": TransformType.Jvp,
-    "functionalize": TransformType.Functionalize,
-}
-
-
 class HigherOrderOperator(OperatorBase):
     """An operator that takes functions as arguments. Its kernels are Python functions, registered
     by `py_impl` for dispatch keys, classes of modes, classes of tensors and functorch transforms; a
@@ -153,6 +145,10 @@ class HigherOrderOperator(OperatorBase):
             DispatchKey.CompositeExplicitAutograd,
             DispatchKey.CompositeImplicitAutograd,
             DispatchKey.CPU,
+            # Tensors that need no gradient do not have these keys.
+            DispatchKey.Autograd,
+            DispatchKey.AutogradCPU,
+            DispatchKey.AutogradCUDA,
         ):
             if key in self.py_kernels:
                 return self.py_kernels[key](*args, **kwargs)
@@ -167,18 +163,33 @@ class HigherOrderOperator(OperatorBase):
         if name.startswith("Autograd") and DispatchKey.Autograd in self.py_kernels:
             return self.py_kernels[DispatchKey.Autograd](*args, **kwargs)
         if name.startswith("FuncTorch") or name == "FunctionalizeMode":
-            return self._run_transform(args, kwargs)
+            return self._run_transform(tensors, args, kwargs)
+        if key == DispatchKey.Functionalize and self._functionalize_kernel is not None:
+            from torch._subclasses.functional_tensor import CppFunctionalizeAPI
+
+            return self._functionalize_kernel(CppFunctionalizeAPI(), *args, **kwargs)
         if key == DispatchKey.Python:
             return self._run_python(tensors, args, kwargs)
         if key == DispatchKey.Fake:
             return self._run_fake(tensors, args, kwargs)
         return NotImplemented
 
-    def _run_transform(self, args, kwargs):
-        levels = _C._functorch._level_kinds()
-        transform = _TRANSFORM_OF_LEVEL.get(levels[-1]) if levels else None
-        kernel = self.functorch_table.get(transform)
-        return NotImplemented if kernel is None else kernel(*args, **kwargs)
+    def _run_transform(self, tensors, args, kwargs):
+        """The kernel of the newest level that a tensor belongs to."""
+        from torch._functorch.pyfunctorch import interpreter_of
+
+        newest = max((_C._functorch.maybe_get_level(t) for t in tensors), default=0)
+        if newest <= 0:
+            return NotImplemented
+        level = interpreter_of(newest)
+        kernel = self.functorch_table.get(level.key())
+        if kernel is not None:
+            return kernel(level, *args, **kwargs)
+        if level.key() == TransformType.Functionalize and self._functionalize_kernel is not None:
+            from torch._subclasses.functional_tensor import FunctorchFunctionalizeAPI
+
+            return self._functionalize_kernel(FunctorchFunctionalizeAPI(level), *args, **kwargs)
+        return NotImplemented
 
     def _run_python(self, tensors, args, kwargs):
         from torch.utils import _python_dispatch as modes

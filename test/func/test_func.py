@@ -501,3 +501,14 @@ def test_jvp_of_an_in_place_change_of_geometry_changes_the_tangent_alike(change)
     assert tangent.shape == out.shape
     _, tangent = torch.func.jvp(lambda t: change(t.clone()), (x,), (direction,))
     assert direction.shape == x.shape
+
+
+def test_auxiliary_results_must_be_tensors():
+    x = torch.ones(2)
+    for transform in (
+        lambda f: torch.func.grad(f, has_aux=True)(x),
+        lambda f: torch.func.vjp(f, x, has_aux=True),
+        lambda f: torch.func.jvp(f, (x,), (x,), has_aux=True),
+    ):
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            transform(lambda x: (x.sum(), [x, 1]))

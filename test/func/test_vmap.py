@@ -651,3 +651,10 @@ def test_nested_randomness():
     out = outer(torch.zeros(2, 3))
     assert out.shape == (2, 3, 2)
     assert torch.equal(out[0, 0], out[0, 1]) and not torch.equal(out[0, 0], out[1, 0])
+
+
+@pytest.mark.parametrize("name", ["inv", "cholesky", "qr", "eig", "svdvals", "lu_factor", "det"])
+def test_matrix_function_of_vectors_is_refused_inside_vmap(name):
+    # The batch must not pass for a dimension of the matrix.
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        torch.vmap(getattr(torch.linalg, name))(torch.eye(3))

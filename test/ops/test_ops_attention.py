@@ -158,3 +158,16 @@ def test_results_do_not_depend_on_the_number_of_threads():
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+
+
+def test_backward_without_data_has_the_shapes_of_the_real_one():
+    q, k, v = tensors(heads=4)
+    k, v = k[:, :2], v[:, :2]
+    out, lse = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v)
+    args = (torch.ones_like(out), q, k, v, out, lse, 0.0, False)
+    real = aten._scaled_dot_product_flash_attention_for_cpu_backward(*args)
+    meta = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        *(a.to("meta") if isinstance(a, torch.Tensor) else a for a in args)
+    )
+    for a, b in zip(real, meta, strict=True):
+        assert (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype)

@@ -110,8 +110,8 @@ def _wrap_outputs(name, result, level):
     dims = _broadcast_to_and_flatten(out_dims, spec, is_leaf=lambda d: d is None)
     if dims is None:
         raise RuntimeError(
-            f"The vmap staticmethod of {name} returned out_dims {out_dims}, which do "
-            "not match the structure of its output"
+            f"The vmap staticmethod of {name} returned an incompatible (output, out_dims) tuple: "
+            f"out_dims {out_dims} do not match the structure of its output"
         )
     wrapped = [
         o

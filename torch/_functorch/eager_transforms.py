@@ -143,6 +143,9 @@ def _split_aux(output, has_aux, name):
         raise RuntimeError(
             f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
+    for leaf in tree_flatten(output[1])[0]:
+        if not isinstance(leaf, torch.Tensor):
+            raise RuntimeError(f"{name}: Expected tensors, got unsupported type {type(leaf)}")
     return output
 
 
@@ -505,7 +508,7 @@ def functionalize(func, *, remove="mutations") -> Any:
             "{view} will be replaced with their non-aliasing counterparts, {view}_copy.\n"
         )
 
-    @functools.wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @functools.wraps(func)
     def wrapped(*args, **kwargs):
         with func_increment_nesting(remove == "mutations_and_views") as level:
             flat, spec = tree_flatten((args, kwargs))

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import DispatchKey
 from torch._higher_order_ops import utils
 from torch._higher_order_ops.map import mode_paused
 from torch._ops import HigherOrderOperator
@@ -66,7 +67,12 @@ def associative_scan(
         b = pytree.tree_unflatten(values[len(leaves) :], spec)
         return tuple(pytree.tree_leaves(combine_fn(a, b)))
 
-    found = associative_scan_op(step, tuple(along), ())
+    captured: list[Tensor] = []
+    if utils.being_traced():
+        with mode_paused():
+            example = [x[0] for x in (*along, *along)]
+        (step,), captured = utils.lifted([step], example)
+    found = associative_scan_op(step, tuple(along), tuple(captured))
     if reverse:
         found = [x.flip(0) for x in found]
     return pytree.tree_unflatten([x.movedim(0, dim) for x in found], spec)
@@ -86,6 +92,15 @@ def _run(combine_fn, xs, additional_inputs) -> tuple:
         values = [torch.cat([x[:step], y]) for x, y in zip(values, joined, strict=True)]
         step *= 2
     return tuple(values)
+
+
+@associative_scan_op.py_impl(DispatchKey.Autograd)
+def _differentiate(combine_fn, xs, additional_inputs) -> tuple:
+    """Where gradients are taken, a trace sees the combinations one by one: their gradients are
+    those of slices and of combine_fn, and there are about log2(n) of them."""
+    if utils.being_traced() and not torch.is_grad_enabled():
+        return NotImplemented
+    return _run(combine_fn, xs, additional_inputs)
 
 
 @associative_scan_op.py_impl(FakeTensorMode)

@@ -58,7 +58,11 @@ def cond(
         )
     leaves, spec = pytree.tree_flatten(tuple(operands))
     true_flat, false_flat = (utils.flattened(fn, spec) for fn in (true_fn, false_fn))
-    result = cond_op(pred, true_flat, false_flat, tuple(leaves))
+    branches: list[Callable[..., Any]] = [true_flat, false_flat]
+    if utils.being_traced():
+        branches, captured = utils.lifted(branches, leaves)
+        leaves = [*leaves, *captured]
+    result = cond_op(pred, *branches, tuple(leaves))
     structures = [fn.structure for fn in (true_flat, false_flat) if fn.structure is not None]
     if structures[0] != structures[-1]:
         raise RuntimeError(
@@ -110,7 +114,7 @@ def _trace(mode, pred, true_fn, false_fn, operands) -> Any:
 
 
 @cond_op.py_impl(TransformType.Vmap)
-def _batch(pred, true_fn, false_fn, operands) -> Any:
+def _batch(interpreter, pred, true_fn, false_fn, operands) -> Any:
     batched = isinstance(pred, Tensor) and torch._C._functorch.is_batchedtensor(pred)
     if not batched:
         return _run_branch(pred, true_fn, false_fn, operands)

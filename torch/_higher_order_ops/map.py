@@ -43,7 +43,14 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
         )
     both, both_spec = pytree.tree_flatten((xs, *args))
     flat = utils.flattened(f, both_spec)
-    result = map_impl(flat, tuple(leaves), tuple(both[len(leaves) :]))
+    fn: Callable[..., Any] = flat
+    rest = both[len(leaves) :]
+    if utils.being_traced():
+        with mode_paused():
+            example = [*(x[0] for x in leaves), *rest]
+        (fn,), captured = utils.lifted([flat], example)
+        rest = [*rest, *captured]
+    result = map_impl(fn, tuple(leaves), tuple(rest))
     return pytree.tree_unflatten(result, flat.structure)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import DispatchKey
 from torch._higher_order_ops import utils
 from torch._higher_order_ops.map import mode_paused
 from torch._ops import HigherOrderOperator
@@ -73,7 +74,12 @@ def scan(
         out_spec[:] = [spec_of_outputs]
         return (*new_carry, *outputs)
 
-    flat = scan_op(step, tuple(carries), tuple(along), ())
+    captured: list[Tensor] = []
+    if utils.being_traced():
+        with mode_paused():
+            example = [*carries, *(x[0] for x in along)]
+        (step,), captured = utils.lifted([step], example)
+    flat = scan_op(step, tuple(carries), tuple(along), tuple(captured))
     outputs = flat[len(carries) :]
     if reverse:
         outputs = [y.flip(0) for y in outputs]
@@ -89,6 +95,66 @@ def _run(combine_fn, init, xs, additional_inputs) -> tuple:
         carry = list(result[: len(init)])
         outputs.append(result[len(init) :])
     return (*carry, *(torch.stack(parts) for parts in zip(*outputs, strict=True)))
+
+
+@scan_op.py_impl(DispatchKey.Autograd)
+def _differentiate(combine_fn, init, xs, additional_inputs) -> tuple:
+    if not utils.being_traced():
+        return _run(combine_fn, init, xs, additional_inputs)
+    if not torch.is_grad_enabled():
+        return NotImplemented
+    carries, slices = len(init), len(xs)
+
+    def keeping(*values: Any) -> tuple:
+        """combine_fn, which also outputs the carries it was given: the way back needs them."""
+        return (*combine_fn(*values), *(c.clone() for c in values[:carries]))
+
+    def run(*values: Any) -> tuple:
+        parts = values[:carries], values[carries : carries + slices], values[carries + slices :]
+        return scan_op(keeping, *parts)
+
+    def backward(values, grads, wanted, kept) -> list:
+        return _backward(combine_fn, (carries, slices), values, grads, wanted, kept)
+
+    operands = (*init, *xs, *additional_inputs)
+    return utils.differentiated(run, backward, operands, hidden=carries)
+
+
+def _backward(combine_fn, counts, values, grads, wanted, kept) -> list:
+    """The gradients, by a scan from the last slice to the first. It carries the gradients of the
+    carries and the sums of the gradients of additional inputs; its outputs are those of slices."""
+    carries, slices = counts
+    xs, rest = values[carries : carries + slices], values[carries + slices :]
+    rest_wanted = wanted[carries + slices :]
+    has_grad = [utils._has_derivative(g) for g in grads]
+    flows = has_grad[:carries]  # which carries have a gradient, be it of init or of slices
+    asked = [*flows, *wanted[carries:]]
+    vjp = utils.vjp_of(combine_fn, asked, has_grad)
+    flowing, summed = sum(flows), sum(rest_wanted)
+    upstream = [g for g, has in zip(grads[carries:], has_grad[carries:], strict=True) if has]
+
+    def step(*parts: Any) -> tuple:
+        rows = iter(parts)
+        to_carries = [next(rows) for _ in range(flowing)]
+        sums = [next(rows) for _ in range(summed)]
+        to_outputs = [next(rows) for _ in upstream]
+        own = [*(next(rows) for _ in range(slices)), *(next(rows) for _ in range(carries))]
+        x, c = own[:slices], own[slices:]
+        found = vjp(*c, *x, *rows, *to_carries, *to_outputs)
+        ahead = len(found) - summed
+        added = [a + b for a, b in zip(sums, found[ahead:], strict=True)]
+        return (*found[:flowing], *added, *found[flowing:ahead])
+
+    start = [g for g, has in zip(grads[:carries], flows, strict=True) if has]
+    zeros = [torch.zeros_like(x) for x, w in zip(rest, rest_wanted, strict=True) if w]
+    along = [x.flip(0) for x in (*upstream, *xs, *kept)]
+    found = scan_op(step, (*start, *zeros), tuple(along), tuple(rest))
+    of_init = iter(found[:flowing])
+    to_init = [next(of_init) if has else None for has in flows]
+    of_rest = found[flowing : flowing + summed]
+    of_xs = [g.flip(0) for g in found[flowing + summed :]]
+    taken = [g for g, w in zip(to_init, wanted[:carries], strict=True) if w]
+    return [*taken, *of_xs, *of_rest]
 
 
 @scan_op.py_impl(FakeTensorMode)

@@ -1,6 +1,7 @@
 """What operators that take functions share: tracing a function into a graph of its own, recording a
 call of the operator, and gradients by running the function again."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 from torch._ops import HigherOrderOperator
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "differentiated",
     "flattened",
     "functionalized",
+    "lifted",
     "record",
     "reenter_make_fx",
     "stack_trees",
@@ -66,9 +69,13 @@ def record(
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Adds the call op(*args) to the trace and returns `out`, known as its result. `graphs` are
-    those among the arguments, by the prefix of their names in the traced module.
+    those among the arguments, by the prefix of their names in the traced module. A result that is
+    an argument is copied: the trace knows a tensor as one thing.
     """
     from torch.fx.experimental.proxy_tensor import track_tensor_tree
+
+    given = {id(x) for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+    out = pytree.tree_map_only(Tensor, lambda t: t.clone() if id(t) in given else t, out)
 
     for prefix, graph in graphs.items():
         mode.tracer.root.register_module(unique_graph_name(mode, prefix), graph)
@@ -131,30 +138,39 @@ def autograd_not_implemented(
         if not torch.is_grad_enabled():
             return result
         leaves = pytree.tree_leaves((args, kwargs))
-        if not any(isinstance(x, Tensor) and x.requires_grad for x in leaves):
+        source = next((x for x in leaves if isinstance(x, Tensor) and x.requires_grad), None)
+        if source is None:
             return result
         if not deferred_error:
             raise RuntimeError(f"Autograd not implemented for {op!s}")
-        return pytree.tree_map_only(Tensor, lambda t: _Undifferentiable.apply(str(op), t), result)
+        return pytree.tree_map_only(
+            Tensor,
+            lambda t: _Undifferentiable.apply(str(op), t, source) if _has_derivative(t) else t,
+            result,
+        )
 
     return kernel
 
 
 class _Undifferentiable(torch.autograd.Function):
+    """A value that depends on another in a way that cannot be differentiated."""
+
     @staticmethod
-    def forward(ctx, name: str, tensor: Tensor) -> Tensor:
+    def forward(ctx, name: str, value: Tensor, source: Tensor) -> Tensor:
         ctx.name = name
-        out = tensor.detach()
-        return out.requires_grad_() if out.is_floating_point() else out
+        return value.detach()
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple:
         raise RuntimeError(f"Autograd not implemented for {ctx.name}")
 
 
-def vjp_of(fn: Callable[..., Any], wanted: Sequence[bool]) -> Callable[..., tuple]:
+def vjp_of(
+    fn: Callable[..., Any], wanted: Sequence[bool], given: Sequence[bool] | None = None
+) -> Callable[..., tuple]:
     """A function of the arguments of fn, then of gradients of its results, that runs fn again and
-    returns the gradients of the wanted arguments.
+    returns the gradients of the wanted arguments. `given` says which results have a gradient among
+    the arguments; by default all tensors do.
     """
     count = len(wanted)
 
@@ -165,6 +181,8 @@ def vjp_of(fn: Callable[..., Any], wanted: Sequence[bool]) -> Callable[..., tupl
                 for value, want in zip(values[:count], wanted, strict=True)
             ]
             results = [x for x in pytree.tree_leaves(fn(*operands)) if isinstance(x, Tensor)]
+        if given is not None:
+            results = [x for x, has in zip(results, given, strict=True) if has]
         pairs = [(r, g) for r, g in zip(results, values[count:], strict=True) if r.requires_grad]
         leaves = [x for x, want in zip(operands, wanted, strict=True) if want]
         if not pairs:
@@ -185,37 +203,129 @@ def differentiable(values: Sequence[Any]) -> list[bool]:
 
 class _Differentiated(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, run: Callable, grad_run: Callable, spec: list, *operands: Any) -> tuple:
+    def forward(
+        ctx, run: Callable, grad_run: Callable, hidden: int, spec: list, *operands: Any
+    ) -> tuple:
         with torch._C._AutoDispatchBelowAutograd():
             result = run(*operands)
-        leaves, tree = pytree.tree_flatten(result)
+        shown, kept = (result[:-hidden], result[-hidden:]) if hidden else (result, ())
+        leaves, tree = pytree.tree_flatten(shown)
         spec.append(tree)
         ctx.grad_run, ctx.wanted = grad_run, differentiable(operands)
         ctx.plain = [None if isinstance(x, Tensor) else x for x in operands]
-        ctx.save_for_backward(*(x for x in operands if isinstance(x, Tensor)))
+        ctx.hidden = hidden
+        ctx.save_for_backward(*(x for x in operands if isinstance(x, Tensor)), *kept)
+        ctx.mark_non_differentiable(
+            *(x for x in leaves if isinstance(x, Tensor) and not _has_derivative(x))
+        )
         # A result that is an argument would be taken for one written in place.
         given = {id(x) for x in operands}
         return tuple(x.clone() if id(x) in given else x for x in leaves)
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple:
-        saved = iter(ctx.saved_tensors)
-        operands = [next(saved) if x is None else x for x in ctx.plain]
-        found = iter(ctx.grad_run(operands, grads, ctx.wanted))
-        return (None, None, None, *(next(found) if want else None for want in ctx.wanted))
+        saved = list(ctx.saved_tensors)
+        kept = [saved.pop() for _ in range(ctx.hidden)][::-1]
+        rest = iter(saved)
+        operands = [next(rest) if x is None else x for x in ctx.plain]
+        extra = (kept,) if ctx.hidden else ()
+        found = iter(ctx.grad_run(operands, grads, ctx.wanted, *extra))
+        return (None,) * 4 + tuple(next(found) if want else None for want in ctx.wanted)
+
+
+def _has_derivative(value: Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()
 
 
 def differentiated(
     run: Callable[..., Any],
-    grad_run: Callable[[Sequence[Any], Sequence[Tensor], Sequence[bool]], Sequence[Tensor]],
+    grad_run: Callable[..., Sequence[Tensor]],
     operands: Sequence[Any],
+    hidden: int = 0,
 ) -> Any:
     """run(*operands) as one step of the history. In the backward pass
     grad_run(operands, gradients of the results, wanted) returns the gradients of wanted operands.
+    The last `hidden` results are not returned but kept, as a further argument of grad_run.
     """
     spec: list = []
-    leaves = _Differentiated.apply(run, grad_run, spec, *operands)
+    leaves = _Differentiated.apply(run, grad_run, hidden, spec, *operands)
     return pytree.tree_unflatten(leaves, spec[0])
+
+
+# ---- tensors that functions refer to
+class _Noted(TorchFunctionMode):
+    """Notes the tensors that are used inside and were not made there."""
+
+    def __init__(self, known: Sequence[Any]) -> None:
+        super().__init__()
+        self.known = {id(x): x for x in known if isinstance(x, Tensor)}
+        self.captured: dict[int, Tensor] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None):
+        for x in pytree.tree_leaves((args, kwargs)):
+            self.note(x)
+        out = func(*args, **(kwargs or {}))
+        for x in pytree.tree_leaves(out):
+            if isinstance(x, Tensor) and id(x) not in self.captured:
+                self.known[id(x)] = x
+        return out
+
+    def note(self, x: Any) -> None:
+        if isinstance(x, Tensor) and id(x) not in self.known:
+            self.captured.setdefault(id(x), x)
+
+
+class _Exchanged(TorchFunctionMode):
+    """Inside, other tensors stand for some."""
+
+    def __init__(self, by_id: dict[int, Tensor]) -> None:
+        super().__init__()
+        self.by_id = by_id
+
+    def exchanged(self, tree: Any) -> Any:
+        return pytree.tree_map_only(Tensor, lambda t: self.by_id.get(id(t), t), tree)
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None):
+        return func(*self.exchanged(args), **self.exchanged(kwargs or {}))
+
+
+def lifted(
+    functions: Sequence[Callable[..., Any]], example: Sequence[Any]
+) -> tuple[list[Callable[..., Any]], list[Tensor]]:
+    """The functions with the tensors that they refer to as further arguments, and these tensors.
+    Operators that take functions know arguments only: gradients reach them, and traces find them.
+    Each function runs once, on the example.
+    """
+    captured: dict[int, Tensor] = {}
+    for fn in functions:
+        with _unrecorded(), _Noted(example) as noted:
+            result = fn(*example)
+        for x in pytree.tree_leaves(result):
+            noted.note(x)
+        captured.update(noted.captured)
+    tensors = list(captured.values())
+    if not tensors:
+        return list(functions), []
+    return [_with_arguments(fn, tensors) for fn in functions], tensors
+
+
+def _unrecorded() -> contextlib.AbstractContextManager:
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    return disable_proxy_modes_tracing()
+
+
+def _with_arguments(fn: Callable[..., Any], tensors: Sequence[Tensor]) -> Callable[..., Any]:
+    count = len(tensors)
+
+    def call(*values: Any) -> Any:
+        own, extra = values[: len(values) - count], values[len(values) - count :]
+        by_id = {id(t): new for t, new in zip(tensors, extra, strict=True)}
+        with _Exchanged(by_id) as exchange:
+            return exchange.exchanged(fn(*own))
+
+    call.__name__ = getattr(fn, "__name__", type(fn).__name__)
+    return call
 
 
 # ---- functionalization

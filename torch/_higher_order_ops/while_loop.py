@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import DispatchKey
 from torch._higher_order_ops import utils
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -48,8 +49,6 @@ def while_loop(
             "Expect carried_inputs to be a tuple of possibly nested dict/list/tuple that only "
             f"consists of tensor leaves, but got {carried_inputs}."
         )
-    if all(isinstance(x, (Tensor, int, float, bool)) for x in carried_inputs):
-        return while_loop_op(cond_fn, body_fn, tuple(carried_inputs), ())
     leaves, spec = pytree.tree_flatten(tuple(carried_inputs))
 
     def condition(*values: Any) -> Any:
@@ -58,7 +57,11 @@ def while_loop(
     def body(*values: Any) -> tuple:
         return tuple(pytree.tree_leaves(body_fn(*pytree.tree_unflatten(values, spec))))
 
-    carried = while_loop_op(condition, body, tuple(leaves), ())
+    if not utils.being_traced():
+        carried = while_loop_op(condition, body, tuple(leaves), ())
+    else:
+        functions, captured = utils.lifted([condition, body], leaves)
+        carried = while_loop_op(*functions, tuple(leaves), tuple(captured))
     return pytree.tree_unflatten(carried, spec)
 
 
@@ -81,6 +84,15 @@ def _run(cond_fn, body_fn, carried_inputs, additional_inputs) -> tuple:
         if not goes_on:
             return carried
         carried = _carried(body_fn(*carried, *additional_inputs), len(carried))
+
+
+@while_loop_op.py_impl(DispatchKey.Autograd)
+def _differentiate(cond_fn, body_fn, carried_inputs, additional_inputs) -> tuple:
+    args = (cond_fn, body_fn, carried_inputs, additional_inputs)
+    return (_undifferentiated if utils.being_traced() else _run)(*args)
+
+
+_undifferentiated = utils.autograd_not_implemented(while_loop_op)
 
 
 @while_loop_op.py_impl(FakeTensorMode)

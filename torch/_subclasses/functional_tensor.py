@@ -333,6 +333,29 @@ class PythonFunctionalizeAPI(BaseFunctionalizeAPI):
         tensor.mark_mutation_hidden_from_autograd()
 
 
+@contextlib.contextmanager
+def _functionalized_here() -> Iterator[None]:
+    """A block in which factories make tensors of the key Functionalize, also below its kernel."""
+    keys = _C.DispatchKeySet(_C.DispatchKey.Functionalize)
+    excluded = _C._dispatch_tls_is_dispatch_key_excluded(_C.DispatchKey.Functionalize)
+    _C._dispatch_tls_set_dispatch_key_excluded(_C.DispatchKey.Functionalize, False)
+    try:
+        with _C._IncludeDispatchKeyGuard(keys):
+            yield
+    finally:
+        _C._dispatch_tls_set_dispatch_key_excluded(_C.DispatchKey.Functionalize, excluded)
+
+
+def _refuse_writes(function: Callable[..., Any], arguments: Any) -> None:
+    """Raises where a function given to an operator wrote to its arguments: nobody would see it."""
+    from torch._higher_order_ops.utils import UnsupportedAliasMutationException
+
+    for t in pytree.tree_leaves(arguments):
+        if isinstance(t, torch.Tensor) and _C._functionalize_has_data_mutation(t):
+            name = getattr(function, "__name__", type(function).__name__)
+            raise UnsupportedAliasMutationException(f"{name} might be modifying the input!")
+
+
 class CppFunctionalizeAPI(BaseFunctionalizeAPI):
     """For tensors of the key Functionalize without a Python wrapper."""
 
@@ -349,7 +372,14 @@ class CppFunctionalizeAPI(BaseFunctionalizeAPI):
         return pytree.tree_map_only(torch.Tensor, value, args)
 
     def functionalize(self, inner_f: Callable[..., Any]) -> Callable[..., Any]:
-        return torch.func.functionalize(inner_f)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            with _functionalized_here():
+                args, kwargs = self.wrap_tensors((args, kwargs))
+                out = inner_f(*args, **kwargs)
+            _refuse_writes(inner_f, (args, kwargs))
+            return self.unwrap_tensors(out)
+
+        return inner
 
     def redispatch_to_next(self) -> contextlib.AbstractContextManager:
         return _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(_C.DispatchKey.Functionalize))
@@ -367,11 +397,38 @@ class CppFunctionalizeAPI(BaseFunctionalizeAPI):
         _C._functionalize_mark_mutation_hidden_from_autograd(tensor)
 
 
-class FunctorchFunctionalizeAPI(CppFunctionalizeAPI):
+class FunctorchFunctionalizeAPI(BaseFunctionalizeAPI):
     """For a level of torch.func.functionalize."""
 
     def __init__(self, interpreter: Any) -> None:
         self.interpreter = interpreter
 
+    def wrap_tensors(self, args: Any) -> Any:
+        level = self.interpreter.level()
+        return pytree.tree_map_only(
+            torch.Tensor, lambda t: _C._functorch._wrap_functional_tensor(t, level), args
+        )
+
+    def unwrap_tensors(self, args: Any) -> Any:
+        level = self.interpreter.level()
+        return pytree.tree_map_only(
+            torch.Tensor, lambda t: _C._functorch._unwrap_functional_tensor(t, level)[0], args
+        )
+
+    def functionalize(self, inner_f: Callable[..., Any]) -> Callable[..., Any]:
+        return torch.func.functionalize(inner_f)
+
     def redispatch_to_next(self) -> contextlib.AbstractContextManager:
-        return self.interpreter.lower()
+        return _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(_C.DispatchKey.FunctionalizeMode))
+
+    def replace(self, input_tensor: torch.Tensor, output_tensor: torch.Tensor) -> None:
+        input_tensor.copy_(self.wrap_tensors(output_tensor))
+
+    def commit_update(self, tensor: torch.Tensor) -> None:
+        """A write to a tensor of a level is seen at once."""
+
+    def sync(self, tensor: torch.Tensor) -> None:
+        """A tensor of a level brings itself up to date."""
+
+    def mark_mutation_hidden_from_autograd(self, tensor: torch.Tensor) -> None:
+        """Levels do not tell such writes apart."""

@@ -153,6 +153,13 @@ class _SingleLevel(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
         )
 
 
+class _SingleLevelFunction(_SingleLevel):
+    """A Function for kernels that handle levels of function transforms by hand: apply records one
+    step, whatever levels its arguments belong to."""
+
+    _bypass_transforms = True
+
+
 class Function(_SingleLevel):
     """Base class of custom operators.
 
@@ -197,6 +204,8 @@ class Function(_SingleLevel):
         bound = signature.bind(*context, *args, **kwargs)
         if cls._has_setup_context:
             bound.apply_defaults()
+        if any(isinstance(value, _C.TensorBase) for value in bound.kwargs.values()):
+            raise NotImplementedError(f"{cls.__name__}.apply: kwarg-only Tensor args")
         if bound.kwargs:
             raise TypeError(f"{cls.__name__}.apply: keyword-only arguments are not supported")
         return bound.args[len(context) :]

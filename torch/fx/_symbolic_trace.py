@@ -614,12 +614,12 @@ class _RootArguments:
 
     def _placeholder(self, name: str) -> Any:
         if name not in self.concrete:
-            return self._proxy(name, name)
+            return self._proxy(name, name, self.annotations.get(name.lstrip("*"), None))
         value = self.concrete[name]
 
         def leaf(x: Any) -> Any:
             self.counts[name] = number = self.counts.get(name, 0) + 1
-            made = self._proxy(f"{name}_{number}", name)
+            made = self._proxy(f"{name}_{number}", name, None)  # the type is the whole value's
             if isinstance(x, PHBase):
                 if x is not PH:
                     _transfer_attrs(x, made.node)
@@ -629,19 +629,13 @@ class _RootArguments:
 
         return pytree.tree_map(leaf, value)
 
-    def _proxy(self, name: str, parameter: str) -> Proxy:
+    def _proxy(self, name: str, parameter: str, kind: Any) -> Proxy:
         default: tuple = ()
         if not name.startswith("*"):
             found = self.signature.parameters.get(parameter)
             if found is not None and found.default is not inspect.Parameter.empty:
                 default = (found.default,)
-        return self.tracer.create_proxy(
-            "placeholder",
-            name,
-            default,
-            {},
-            type_expr=self.annotations.get(parameter.lstrip("*"), None),
-        )
+        return self.tracer.create_proxy("placeholder", name, default, {}, type_expr=kind)
 
     def _specialise(self, name: str, made: Proxy, value: Any) -> None:
         """Checks at run time that the input has the value it was traced with."""

@@ -44,7 +44,13 @@ def _untrained(call: Callable, meta: ViewAndMutationMeta) -> Callable[[list[obje
         found = call(args)
         return returned.restore(found if isinstance(found, (list, tuple)) else [found])
 
-    return run
+    def run_without_history(args: list[object]) -> list[object]:
+        # A compiled graph may call operators that would be recorded.
+        with torch.no_grad():
+            return run(args)
+
+    recorded = any(info.requires_grad for info in meta.input_info)
+    return run_without_history if recorded else run
 
 
 def _trained(traced: Traced, config: AOTConfig) -> Callable[[list[object]], Sequence[object]]:

@@ -22,6 +22,7 @@ from torch._functorch._aot_autograd.schemas import (
     ViewAndMutationMeta,
 )
 from torch._functorch._aot_autograd.subclasses import Layout, parts_of, wrapper_of
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.proxy_tensor import (
     ProxyTorchDispatchMode,
     PythonKeyTracer,
@@ -29,6 +30,7 @@ from torch.fx.experimental.proxy_tensor import (
     disable_autocast_cache,
     disable_proxy_modes_tracing,
     flat_outputs,
+    subgraphs_traced,
     track_tensor_tree,
 )
 
@@ -78,9 +80,11 @@ class _Recording:
         return self.tracer.create_arg(found) if isinstance(found, Tensor) else found
 
     def finish(self, values: Sequence[object], name: str) -> fx.GraphModule:
+        """The module of the graph. Few callers run a joint graph: its code is generated when one
+        does."""
         self.graph.output(tuple(values))
-        self.graph.lint()
-        return fx.GraphModule(self.tracer.root, self.graph, name)
+        self.graph.eliminate_dead_code()
+        return _LazyGraphModule(self.tracer.root, self.graph, name)
 
 
 class _Run:
@@ -147,6 +151,7 @@ def _recorded(run: _Run, fake_mode: object, config: AOTConfig):
     with contextlib.ExitStack() as stack:
         stack.enter_context(decompose(config.decompositions))
         stack.enter_context(disable_autocast_cache())
+        stack.enter_context(subgraphs_traced(config.decompositions))
         if fake_mode is not None:
             stack.enter_context(fake_mode)
         stack.enter_context(mode)
@@ -311,8 +316,6 @@ def _finish(
         _write_in_graph(run, meta, forward, inside)
         values = forward
     module = run.recording.finish(values, "joint_helper" if meta.is_train else "<lambda>")
-    module.graph.eliminate_dead_code()
-    module.recompile()
     examples = [*(part for a in run.args for part in parts_of(a)), *tangents]
     outputs = [functional.unwrap(o) for o in run.outputs]
     return Traced(module, meta, examples, outputs)

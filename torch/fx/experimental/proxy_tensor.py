@@ -542,6 +542,15 @@ def _set_make_fx_tracer(tracer: _MakefxTracer) -> Iterator[None]:
         _CURRENT_MAKE_FX_TRACER = before
 
 
+def subgraphs_traced(
+    decomposition_table: Mapping[OpOverload, Callable[..., Any]] | None,
+) -> contextlib.AbstractContextManager:
+    """A block in which operators that take functions trace these, for traces other than make_fx."""
+    return _set_make_fx_tracer(
+        _MakefxTracer(decomposition_table, "real", False, False, False, False, True)
+    )
+
+
 def make_fx(
     f: Callable[..., Any],
     decomposition_table: Mapping[OpOverload, Callable[..., Any]] | None = None,

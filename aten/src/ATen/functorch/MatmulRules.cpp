@@ -99,6 +99,12 @@ void linear_rule(Call& call) {
   call.give_batched(bias ? at::add(out, *bias) : out);
 }
 // ---- systems and factors
+// A dimension of the batch must not pass for one of a matrix.
+void check_core(const Call& call, const Tensor& t, int64_t core) {
+  TORCH_CHECK(t.dim() >= core, call.op.full_name(), ": The input tensor must have at least ", core,
+              " dimensions inside of vmap, got one of shape ", t.sizes());
+}
+
 // Operators on stacks of matrices and vectors. `flags` has a digit for each tensor argument: how
 // many dimensions belong to one matrix (2), vector (1) or number (0); those before are the stack,
 // which broadcasts.
@@ -108,7 +114,10 @@ void core_rule(Call& call) {
   int64_t lead = 0;
   size_t k = 0;
   for (const IValue& v : call.args)
-    each_tensor(v, [&](const Tensor& t) { lead = std::max(lead, t.dim() - cores.at(k++)); });
+    each_tensor(v, [&](const Tensor& t) {
+      check_core(call, t, cores.at(k));
+      lead = std::max(lead, t.dim() - cores.at(k++));
+    });
   k = 0;
   Stack stack = call.args;
   for (IValue& v : stack) {
@@ -119,9 +128,15 @@ void core_rule(Call& call) {
   call.run(std::move(stack));
 }
 
+void factor_rule(Call& call) {
+  check_core(call, call.tensor(0), 2);
+  leading_rule(call);
+}
+
 // The right-hand side may be a stack of vectors: then as matrices of one column.
 void solve_rule(Call& call) {
   const Tensor a = call.tensor(0), b = call.tensor(1);
+  check_core(call, a, 2);
   const bool vector = b.dim() == 1 || (a.dim() - 1 == b.dim() &&
                                        a.sizes().slice(0, a.sizes().size() - 1) == b.sizes());
   if (!vector) {
@@ -144,6 +159,8 @@ void check_errors_rule(Call& call) {
 }
 
 void cross_rule(Call& call) {
+  TORCH_CHECK(call.tensor(0).dim() == call.tensor(1).dim(),
+              "linalg.cross: inputs must have the same number of dimensions.");
   const int64_t rank = call.max_rank();
   Stack stack = call.args;
   for (size_t i = 0; i < 2; ++i)
@@ -175,7 +192,7 @@ ArrayRef<RuleEntry> matmul_rules() {
       {"linalg_inv_ex linalg_cholesky_ex linalg_qr linalg_lu linalg_lu_factor_ex _linalg_det "
        "_linalg_slogdet _linalg_eigh _linalg_svd linalg_eig _linalg_eigvals linalg_eigvals "
        "linalg_matrix_exp cholesky cholesky_inverse linalg_ldl_factor_ex geqrf inverse",
-       leading_rule, 0},
+       factor_rule, 0},
   };
   return entries;
 }

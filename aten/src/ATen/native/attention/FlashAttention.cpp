@@ -220,11 +220,22 @@ void backward_of_heads(const Tensor& q, const Tensor& k, const Tensor& v, const 
 }
 } // namespace
 
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_meta(
+    const Tensor& /*grad_out*/, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& /*out*/, const Tensor& /*logsumexp*/, double dropout_p, bool /*is_causal*/,
+    const std::optional<Tensor>& /*attn_mask*/, std::optional<double> /*scale*/) {
+  check_flash(query, key, value, dropout_p);
+  const auto like = [&](const Tensor& t) {
+    return at::detail::empty(t.sizes(), query.scalar_type(), query.device());
+  };
+  return {like(query), like(key), like(value)};
+}
+
 std::tuple<Tensor, Tensor, Tensor>
-flash_attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key,
-                         const Tensor& value, const Tensor& out, const Tensor& logsumexp,
-                         double dropout_p, bool is_causal, const std::optional<Tensor>& attn_mask,
-                         std::optional<double> scale) {
+flash_attention_backward_cpu(const Tensor& grad_out, const Tensor& query, const Tensor& key,
+                             const Tensor& value, const Tensor& out, const Tensor& logsumexp,
+                             double dropout_p, bool is_causal,
+                             const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
   check_flash(query, key, value, dropout_p);
   const ScalarType dtype = query.scalar_type(), compute = dtype == kDouble ? kDouble : kFloat;
   const Tensor q = query.to(compute), g = grad_out.to(compute);

@@ -1,0 +1,191 @@
+"""Operators that take functions, in joint traces: results and gradients of a compiled function are
+those of the function itself, also for tensors that an inner function only refers to."""
+
+import pytest
+
+import torch
+import torch.utils._pytree as pytree
+from torch._functorch.aot_autograd import aot_function, make_boxed_func
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.cond import cond
+from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
+from torch._higher_order_ops.map import map as map_slices
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.utils import UnsupportedAliasMutationException
+from torch._higher_order_ops.while_loop import while_loop
+from torch.fx.experimental.proxy_tensor import make_fx
+
+hops = torch.ops.higher_order
+
+
+def compiled(function):
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return make_boxed_func(graph.forward)
+
+    return aot_function(function, keep), graphs
+
+
+def targets(graph):
+    return [n.target for n in graph.graph.nodes if n.op == "call_function"]
+
+
+def gradients(outputs, inputs):
+    total = sum((o * (i + 1)).sum() for i, o in enumerate(outputs) if o.requires_grad)
+    return torch.autograd.grad(total, inputs, allow_unused=True)
+
+
+def branch(x, w):
+    def positive(x):
+        y = x.sin()
+        return y.add_(w)
+
+    return cond(x.sum() > 0, positive, lambda x: x.cos() * w, (x,))
+
+
+def branch_on_arguments(x, w):
+    return cond(x.sum() < 0, lambda x, w: (x * w, x), lambda x, w: (x + w, w * x), (x, w))
+
+
+def slices(x, w):
+    return map_slices(lambda row: row * w.sin(), x)
+
+
+def recurrence(x, w):
+    return scan(lambda carry, row: (carry * row + w, (carry + row) * w), x[0], x)
+
+
+def recurrence_backwards(x, w):
+    def step(carry, row):
+        total, count = carry
+        return (total + row * w, count + 1), total.exp()
+
+    start = (torch.zeros(2, dtype=x.dtype), torch.zeros((), dtype=torch.int64))
+    return scan(step, start, x, reverse=True)
+
+
+def products(x, w):
+    return associative_scan(lambda a, b: a * b * w, x, 0)
+
+
+def part(x, w):
+    return invoke_subgraph(lambda x, w: ((x * w).sin(), x.exp()), "part", x, w)
+
+
+CALLS = {
+    branch: hops.cond,
+    branch_on_arguments: hops.cond,
+    slices: hops.map_impl,
+    recurrence: hops.scan,
+    recurrence_backwards: hops.scan,
+    part: hops.invoke_subgraph,
+    products: None,  # differentiated as the products themselves
+}
+
+
+@pytest.mark.parametrize("function", CALLS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_joint_graph_of_operator_with_functions_equals_eager(function, sign):
+    x = (sign * torch.rand(4, 2, dtype=torch.float64)).requires_grad_()
+    w = torch.rand(2, dtype=torch.float64).requires_grad_()
+    call, graphs = compiled(function)
+    got, want = pytree.tree_leaves(call(x, w)), pytree.tree_leaves(function(x, w))
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(a, b)
+    for a, b in zip(gradients(got, (x, w)), gradients(want, (x, w)), strict=True):
+        torch.testing.assert_close(a, b)
+    if CALLS[function] is not None:
+        assert CALLS[function] in targets(graphs[0])
+        assert CALLS[function] in targets(graphs[1])
+
+
+def test_joint_graph_keeps_one_graph_for_both_calls_of_a_named_part():
+    def twice(x):
+        for _ in range(2):
+            (x,) = invoke_subgraph(lambda x: (x.sin(),), "block", x)
+        return x
+
+    call, graphs = compiled(twice)
+    x = torch.rand(3, requires_grad=True)
+    call(x).sum().backward()
+    forward = [n for n in graphs[0].graph.nodes if n.target is hops.invoke_subgraph]
+    assert len(forward) == 2 and len(list(graphs[0].children())) == 1
+    torch.testing.assert_close(x.grad, x.detach().sin().cos() * x.detach().cos())
+
+
+def test_loop_refers_to_tensor_outside_of_it():
+    def loop(x, step):
+        return while_loop(lambda x: x.sum() < 5, lambda x: (x + step,), (x,))
+
+    graph = make_fx(loop, tracing_mode="fake")(torch.zeros(2), torch.ones(2))
+    assert hops.while_loop in targets(graph)
+    (got,) = graph(torch.zeros(2), torch.full((2,), 2.0))
+    assert got.tolist() == [4.0, 4.0]
+
+
+def test_loop_has_no_gradient_in_traces_and_says_so():
+    def loop(x):
+        return while_loop(lambda x: x.sum() < 5, lambda x: (x + 1,), (x,))[0]
+
+    with pytest.raises(RuntimeError, match="Autograd not implemented for while_loop"):
+        compiled(loop)[0](torch.zeros(2, requires_grad=True))
+
+
+def test_function_that_writes_to_its_argument_is_refused():
+    def write(x):
+        return cond(x.sum() > 0, lambda x: x.add_(1), lambda x: x + 2, (x,))
+
+    with pytest.raises(UnsupportedAliasMutationException, match="might be modifying the input"):
+        compiled(write)[0](torch.ones(2))
+
+
+def test_functionalize_reaches_the_functions_of_an_operator():
+    def f(x):
+        y = x.clone()
+        return cond(y.sum() > 0, lambda y: y.sin().add_(1), lambda y: y.cos(), (y,))
+
+    graph = make_fx(torch.func.functionalize(f))(torch.ones(2))
+    inner = [n.target for n in graph.true_graph_0.graph.nodes if n.op == "call_function"]
+    assert torch.ops.aten.add_.Tensor not in inner and torch.ops.aten.add.Tensor in inner
+    torch.testing.assert_close(graph(torch.ones(2)), torch.ones(2).sin() + 1)
+
+
+def test_kernel_for_transform_gets_the_level_it_runs_in():
+    class Doubled(torch._ops.HigherOrderOperator):
+        def __init__(self):
+            super().__init__("doubled_for_test")
+
+        def __call__(self, x):
+            return super().__call__(x)
+
+    doubled, seen = Doubled(), []
+    functorch = torch._C._functorch
+
+    @doubled.py_impl(functorch.TransformType.Vmap)
+    def batched(interpreter, x):
+        seen.append((interpreter.level(), interpreter.batch_size()))
+        dim = functorch.maybe_get_bdim(x)
+        with interpreter.lower():
+            out = doubled(functorch.get_unwrapped(x))
+        return functorch._add_batch_dim(out, dim, interpreter.level())
+
+    @doubled.py_impl(torch._C.DispatchKey.CompositeExplicitAutograd)
+    def plain(x):
+        return x * 2
+
+    x = torch.rand(3, 5)
+    torch.testing.assert_close(torch.vmap(torch.vmap(doubled))(x), 2 * x)
+    assert seen == [(2, 5), (1, 3)]
+
+
+def test_compiled_function_without_gradient_returns_tensors_without_history():
+    call, _ = compiled(lambda x: x.detach() + 1)
+    assert not call(torch.ones(2, requires_grad=True)).requires_grad
+
+    def reads_only(x):
+        with torch.no_grad():
+            return x * 2
+
+    assert not compiled(reads_only)[0](torch.ones(2, requires_grad=True)).requires_grad
