@@ -31,6 +31,8 @@ cresset_option(CUDA_PRECOMPILE "1: compile device programs with nvcc where it is
 cresset_option(CUDA_ARCH "Compute capabilities to compile device programs for, e.g. 80;90" 90)
 cresset_option(BUILD_TEST "1: build the C++ tests (needs GoogleTest)" ${default_test})
 cresset_option(BUILD_PYTHON "1: build the Python extension torch._C" 1)
+cresset_option(OPTIMIZE_ALL_ISA
+               "0: leave kernels for instruction sets below this machine's own unoptimised" 1)
 cresset_option(MAX_JOBS "At most this many compile jobs at a time; empty: Ninja decides" "")
 cresset_option(SANITIZE "Comma-separated sanitizers for every C++ file, e.g. address,undefined" "")
 option(CRESSET_INPLACE "Link the built libraries into the source tree, so that it can be imported"
