@@ -5,10 +5,10 @@ import pytest
 
 import torch
 import torch.utils._pytree as pytree
-from torch._functorch.aot_autograd import aot_function, make_boxed_func
+from torch._functorch.aot_autograd import aot_function, aot_module, make_boxed_func
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.cond import cond
-from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
+from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, mark_compile_region
 from torch._higher_order_ops.map import map as map_slices
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.utils import UnsupportedAliasMutationException
@@ -189,3 +189,46 @@ def test_compiled_function_without_gradient_returns_tensors_without_history():
             return x * 2
 
     assert not compiled(reads_only)[0](torch.ones(2, requires_grad=True)).requires_grad
+
+
+def test_marked_blocks_of_a_module_share_their_graphs():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 4)
+
+        @mark_compile_region
+        def forward(self, x):
+            return x + self.inner(x).relu()
+
+    net = torch.nn.Sequential(*(Block() for _ in range(4))).double()
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return make_boxed_func(graph.forward)
+
+    x = torch.randn(3, 4, dtype=torch.float64)
+    got, want = aot_module(net, keep)(x), net(x)
+    torch.testing.assert_close(got, want)
+    parameters = list(net.parameters())
+    for a, b in zip(
+        torch.autograd.grad(got.sum(), parameters),
+        torch.autograd.grad(want.sum(), parameters),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
+    calls = [targets(g).count(hops.invoke_subgraph) for g in graphs]
+    # The first block's input needs no gradient: its backward is another graph.
+    assert calls == [4, 4] and [len(list(g.children())) for g in graphs] == [1, 2]
+
+
+def test_marked_function_outside_of_traces_is_the_function():
+    @mark_compile_region
+    def add(x, *, amount=1):
+        return {"sum": x + amount}
+
+    assert add(torch.zeros(2), amount=3)["sum"].tolist() == [3.0, 3.0]
+    graph = make_fx(lambda x: add(add(x)["sum"], amount=3))(torch.zeros(2))
+    assert targets(graph).count(hops.invoke_subgraph) == 2
+    assert graph(torch.zeros(2))["sum"].tolist() == [4.0, 4.0]

@@ -5,6 +5,7 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.auto_functionalize import auto_functionalized, auto_functionalized_v2
 from torch._higher_order_ops.cond import cond
 from torch._higher_order_ops.effects import with_effects
+from torch._higher_order_ops.flex_attention import flex_attention, flex_attention_backward
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch._higher_order_ops.map import map
 from torch._higher_order_ops.out_dtype import out_dtype
@@ -17,6 +18,8 @@ __all__ = [
     "auto_functionalized",
     "auto_functionalized_v2",
     "cond",
+    "flex_attention",
+    "flex_attention_backward",
     "invoke_subgraph",
     "map",
     "out_dtype",

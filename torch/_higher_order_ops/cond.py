@@ -84,12 +84,17 @@ def _differentiate(pred, true_fn, false_fn, operands) -> Any:
     if not torch.is_grad_enabled():
         return NotImplemented
 
-    def backward(values, grads, wanted) -> Any:
-        branches = utils.vjp_of(true_fn, wanted), utils.vjp_of(false_fn, wanted)
-        return cond_op(pred, *branches, (*values, *grads))
-
+    graphs = [utils.traced_now(fn, operands, operands) for fn in (true_fn, false_fn)]
+    wanted = utils.differentiable(operands)
+    grads = utils.results_of(graphs[0], operands)
+    derivatives = [
+        utils.traced_now(utils.vjp_of(fn, wanted), (*operands, *grads), operands)
+        for fn in (true_fn, false_fn)
+    ]
     return utils.differentiated(
-        lambda *values: cond_op(pred, true_fn, false_fn, values), backward, operands
+        lambda *values: cond_op(pred, *graphs, values),
+        lambda values, grads, wanted: cond_op(pred, *derivatives, (*values, *grads)),
+        operands,
     )
 
 

@@ -67,25 +67,29 @@ def _differentiate(f, xs, pos_args) -> Any:
         return NotImplemented
     count = len(xs)
 
+    wanted = utils.differentiable((*xs, *pos_args))
+    vjp = utils.vjp_of(f, wanted)
+    with mode_paused():
+        slices = [utils.plain(x)[0] for x in xs]
+    rest = [utils.plain(x) for x in pos_args]
+    graph = utils.traced_now(f, (*slices, *rest), (*xs, *pos_args))
+    grads = utils.results_of(graph, (*slices, *rest))
+    results = len(grads)
+
+    def step(*parts: Any) -> tuple:
+        ends = count + results
+        return vjp(*parts[:count], *parts[ends:], *parts[count:ends])
+
+    derivative = utils.traced_now(step, (*slices, *grads, *rest), (*xs, *pos_args))
+
     def backward(values, grads, wanted) -> list:
-        results = len(grads)
-        vjp = utils.vjp_of(f, wanted)
-
-        def step(*parts: Any) -> tuple:
-            slices, slice_grads, rest = (
-                parts[:count],
-                parts[count : count + results],
-                parts[count + results :],
-            )
-            return vjp(*slices, *rest, *slice_grads)
-
-        found = map_impl(step, (*values[:count], *grads), tuple(values[count:]))
+        found = map_impl(derivative, (*values[:count], *grads), tuple(values[count:]))
         mapped = sum(wanted[:count])
         # An argument that every slice uses has the sum of what they give it.
         return [g if i < mapped else g.sum(0) for i, g in enumerate(found)]
 
     def run(*values: Any) -> Any:
-        return map_impl(f, values[:count], values[count:])
+        return map_impl(graph, values[:count], values[count:])
 
     return utils.differentiated(run, backward, (*xs, *pos_args))
 

@@ -109,52 +109,77 @@ def _differentiate(combine_fn, init, xs, additional_inputs) -> tuple:
         """combine_fn, which also outputs the carries it was given: the way back needs them."""
         return (*combine_fn(*values), *(c.clone() for c in values[:carries]))
 
+    operands = (*init, *xs, *additional_inputs)
+    with mode_paused():
+        first = [utils.plain(x)[0] for x in xs]
+    example = [*map(utils.plain, init), *first, *map(utils.plain, additional_inputs)]
+    graph = utils.traced_now(keeping, example, operands)
+
     def run(*values: Any) -> tuple:
         parts = values[:carries], values[carries : carries + slices], values[carries + slices :]
-        return scan_op(keeping, *parts)
+        return scan_op(graph, *parts)
 
-    def backward(values, grads, wanted, kept) -> list:
-        return _backward(combine_fn, (carries, slices), values, grads, wanted, kept)
+    results = utils.results_of(graph, example)
+    back = _Back(combine_fn, (carries, slices), results[: len(results) - carries], operands)
+    back.trace(example, operands)
+    return utils.differentiated(run, back, operands, hidden=carries)
 
-    operands = (*init, *xs, *additional_inputs)
-    return utils.differentiated(run, backward, operands, hidden=carries)
 
-
-def _backward(combine_fn, counts, values, grads, wanted, kept) -> list:
+class _Back:
     """The gradients, by a scan from the last slice to the first. It carries the gradients of the
     carries and the sums of the gradients of additional inputs; its outputs are those of slices."""
-    carries, slices = counts
-    xs, rest = values[carries : carries + slices], values[carries + slices :]
-    rest_wanted = wanted[carries + slices :]
-    has_grad = [utils._has_derivative(g) for g in grads]
-    flows = has_grad[:carries]  # which carries have a gradient, be it of init or of slices
-    asked = [*flows, *wanted[carries:]]
-    vjp = utils.vjp_of(combine_fn, asked, has_grad)
-    flowing, summed = sum(flows), sum(rest_wanted)
-    upstream = [g for g, has in zip(grads[carries:], has_grad[carries:], strict=True) if has]
 
-    def step(*parts: Any) -> tuple:
+    def __init__(self, combine_fn, counts, results, operands) -> None:
+        self.carries, self.slices = counts
+        wanted = utils.differentiable(operands)
+        self.has_grad = [utils._has_derivative(r) for r in results]
+        # Carries have a gradient be it of init or of slices.
+        self.flows = self.has_grad[: self.carries]
+        self.rest_wanted = wanted[self.carries + self.slices :]
+        self.flowing, self.summed = sum(self.flows), sum(self.rest_wanted)
+        self.outputs = sum(self.has_grad[self.carries :])
+        asked = [*self.flows, *wanted[self.carries :]]
+        self.vjp = utils.vjp_of(combine_fn, asked, self.has_grad)
+        self.results = [r for r, has in zip(results, self.has_grad, strict=True) if has]
+        self.graph: torch.fx.GraphModule | None = None
+
+    def trace(self, example: list, operands: tuple) -> None:
+        """Records one step, on values like those of a step forwards."""
+        behind = self.carries + self.slices
+        sums = [x for x, want in zip(example[behind:], self.rest_wanted, strict=True) if want]
+        to_carries, to_outputs = self.results[: self.flowing], self.results[self.flowing :]
+        own = [*example[self.carries : behind], *example[: self.carries], *example[behind:]]
+        with mode_paused():  # one tensor must not stand for two arguments
+            parts = [x.clone() for x in (*to_carries, *sums, *to_outputs, *own)]
+        self.graph = utils.traced_now(self.step, parts, operands)
+
+    def step(self, *parts: Any) -> tuple:
+        """Gradients of carries, sums, gradients of outputs, slices, carries, additional inputs."""
         rows = iter(parts)
-        to_carries = [next(rows) for _ in range(flowing)]
-        sums = [next(rows) for _ in range(summed)]
-        to_outputs = [next(rows) for _ in upstream]
-        own = [*(next(rows) for _ in range(slices)), *(next(rows) for _ in range(carries))]
-        x, c = own[:slices], own[slices:]
-        found = vjp(*c, *x, *rows, *to_carries, *to_outputs)
-        ahead = len(found) - summed
+        to_carries = [next(rows) for _ in range(self.flowing)]
+        sums = [next(rows) for _ in range(self.summed)]
+        to_outputs = [next(rows) for _ in range(self.outputs)]
+        x = [next(rows) for _ in range(self.slices)]
+        c = [next(rows) for _ in range(self.carries)]
+        found = self.vjp(*c, *x, *rows, *to_carries, *to_outputs)
+        ahead = len(found) - self.summed
         added = [a + b for a, b in zip(sums, found[ahead:], strict=True)]
-        return (*found[:flowing], *added, *found[flowing:ahead])
+        return (*found[: self.flowing], *added, *found[self.flowing : ahead])
 
-    start = [g for g, has in zip(grads[:carries], flows, strict=True) if has]
-    zeros = [torch.zeros_like(x) for x, w in zip(rest, rest_wanted, strict=True) if w]
-    along = [x.flip(0) for x in (*upstream, *xs, *kept)]
-    found = scan_op(step, (*start, *zeros), tuple(along), tuple(rest))
-    of_init = iter(found[:flowing])
-    to_init = [next(of_init) if has else None for has in flows]
-    of_rest = found[flowing : flowing + summed]
-    of_xs = [g.flip(0) for g in found[flowing + summed :]]
-    taken = [g for g, w in zip(to_init, wanted[:carries], strict=True) if w]
-    return [*taken, *of_xs, *of_rest]
+    def __call__(self, values, grads, wanted, kept) -> list:
+        carries, behind = self.carries, self.carries + self.slices
+        given = [g for g, has in zip(grads, self.has_grad, strict=True) if has]
+        start, upstream = given[: self.flowing], given[self.flowing :]
+        rest = values[behind:]
+        zeros = [torch.zeros_like(x) for x, w in zip(rest, self.rest_wanted, strict=True) if w]
+        along = [x.flip(0) for x in (*upstream, *values[carries:behind], *kept)]
+        found = scan_op(self.graph, (*start, *zeros), tuple(along), tuple(rest))
+        of_init = iter(found[: self.flowing])
+        to_init = [next(of_init) if has else None for has in self.flows]
+        of_rest = found[self.flowing : self.flowing + self.summed]
+        of_xs = [g.flip(0) for g in found[self.flowing + self.summed :]]
+        taken = [g for g, w in zip(to_init, wanted[:carries], strict=True) if w]
+        return [*taken, *of_xs, *of_rest]
 
 
 @scan_op.py_impl(FakeTensorMode)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 from torch._ops import HigherOrderOperator
+from torch._subclasses.functional_tensor import CppFunctionalizeAPI, FunctionalTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -24,6 +25,7 @@ __all__ = [
     "record",
     "reenter_make_fx",
     "stack_trees",
+    "traced_now",
     "unique_graph_name",
     "vjp_of",
 ]
@@ -50,6 +52,38 @@ def reenter_make_fx(fn: Callable[..., Any]) -> Callable[..., torch.fx.GraphModul
         return tracer.trace_subgraph(fn, *args)
 
     return traced
+
+
+def plain(value: Any) -> Any:
+    """A traced value without its history and without what functionalisation put around it."""
+    if not isinstance(value, Tensor):
+        return value
+    with _unrecorded():
+        if isinstance(value, FunctionalTensor):
+            value = value.from_functional()
+        elif torch._is_functional_tensor(value):
+            torch._sync(value)
+            value = torch._from_functional_tensor(value)
+        return value.detach()
+
+
+def traced_now(
+    fn: Callable[..., Any], example: Sequence[Any], operands: Sequence[Any]
+) -> torch.fx.GraphModule:
+    """The graph of fn on values like `example`, for use by the trace that runs, which sees the
+    operands. The program may have changed what fn refers to when the gradients are computed:
+    kernels for Autograd trace functions, and their derivatives, when they are called."""
+    context = CppFunctionalizeAPI()
+    functional = any(isinstance(x, Tensor) and torch._is_functional_tensor(x) for x in operands)
+    with context.redispatch_to_next():
+        graph = reenter_make_fx(context.functionalize(fn) if functional else fn)
+        return graph(*map(plain, example))
+
+
+def results_of(graph: torch.fx.GraphModule, example: Sequence[Any]) -> list[Any]:
+    """What a graph of the trace that runs returns, flat."""
+    with CppFunctionalizeAPI().redispatch_to_next(), _unrecorded(), torch.no_grad():
+        return pytree.tree_leaves(graph(*map(plain, example)))
 
 
 def unique_graph_name(proxy_mode: Any, prefix: str) -> str:

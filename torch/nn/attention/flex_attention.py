@@ -1,6 +1,7 @@
 """Attention whose scores pass through a function (score_mod) and whose mask is a function of
-positions (mask_mod), in eager form: the scores of all pairs are computed, the functions applied to
-all of them at once by vmap, and the rest is a softmax. Gradients flow through all of it."""
+positions (mask_mod). Run as it is, the scores of all pairs are computed (`_flex_dense.py`); a trace
+records one operator (torch/_higher_order_ops/flex_attention.py) that has the functions as graphs.
+Gradients flow through all of it, also to tensors that the functions refer to."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Callable
 
 import torch
+from torch.nn.attention import _flex_dense
 from torch.nn.attention._block_mask import (
     _DEFAULT_SPARSE_BLOCK_SIZE,
     BlockMask,
@@ -33,6 +35,9 @@ __all__ = [
     "noop_mask",
     "or_masks",
 ]
+
+# A block of this size holds every score.
+_LARGE_SPARSE_BLOCK_SIZE = 1 << 30
 
 _Tensor = torch.Tensor
 _mask_mod_signature = Callable[[_Tensor, _Tensor, _Tensor, _Tensor], _Tensor]
@@ -85,19 +90,6 @@ def and_masks(*mask_mods) -> Callable[..., torch.Tensor]:
     return _joined(mask_mods, operator.and_, True)
 
 
-def _over_positions(fn, extra=0):
-    """fn of (score,) b, h, q, kv over all batches, heads, queries and keys; the first `extra`
-    arguments vary with all four."""
-    axes = ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0,) + (None,) * 3)
-    for dims in axes:
-        fn = torch.vmap(fn, in_dims=(0,) * extra + dims, out_dims=0)
-    return fn
-
-
-def _positions(sizes, device) -> tuple[torch.Tensor, ...]:
-    return tuple(torch.arange(n, device=device) for n in sizes)
-
-
 def _takes_scores(fn) -> bool:
     """Whether fn is a score_mod (five positional arguments) and not a mask_mod (four)."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -119,12 +111,13 @@ def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None) -> torch.Tensor:
     not answer -inf for a score of 0."""
     device = _default_device(device)
     sizes = (1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN)
+    places = _flex_dense.positions(sizes, device)
     with torch.no_grad():
         if _takes_scores(mod_fn):
             zeros = torch.zeros(sizes, device=device)
-            scores = _over_positions(mod_fn, 1)(zeros, *_positions(sizes, device))
+            scores = _flex_dense.over_positions(mod_fn, 1)(zeros, *places)
             return scores != -math.inf
-        mask = _over_positions(mod_fn)(*_positions(sizes, device))
+        mask = _flex_dense.over_positions(mod_fn)(*places)
         return mask.expand(sizes)
 
 
@@ -210,28 +203,45 @@ def _check_block_mask(block_mask, q_len, kv_len) -> None:
     )
 
 
-def _allowed(block_mask, sizes, device) -> torch.Tensor:
-    """What the mask allows as a bool tensor that broadcasts to the scores: blocks that are full,
-    and in partial ones what mask_mod says."""
-    columns = -(-sizes[3] // block_mask.BLOCK_SIZE[1])
-    from torch.nn.attention._block_mask import _dense_from_lists
+def _identity(score, batch, head, token_q, token_kv) -> torch.Tensor:
+    """The score_mod that changes nothing."""
+    return score
 
-    def spread(count, indices) -> torch.Tensor:
-        blocks = _dense_from_lists(count, indices, max(columns, indices.shape[-1])).bool()
-        for dim, size in zip((-2, -1), block_mask.BLOCK_SIZE, strict=True):
-            blocks = blocks.repeat_interleave(size, dim)
-        return blocks[..., : sizes[2], : sizes[3]]
 
-    allowed = spread(block_mask.kv_num_blocks, block_mask.kv_indices)
-    if block_mask.mask_mod is not noop_mask:
-        batches, heads = allowed.shape[0], allowed.shape[1]
-        # A mask for all heads may still look at the head: it is asked for every one.
-        wanted = (sizes[0] if batches == 1 else batches, sizes[1] if heads == 1 else heads)
-        positions = _positions((*wanted, *sizes[2:]), device)
-        allowed = allowed & _over_positions(block_mask.mask_mod)(*positions)
-    if block_mask.full_kv_num_blocks is not None:
-        allowed = allowed | spread(block_mask.full_kv_num_blocks, block_mask.full_kv_indices)
-    return allowed
+def _create_empty_block_mask(query, key) -> BlockMask:
+    """A mask of one block that allows everything."""
+    one = torch.ones([1, 1, 1], dtype=torch.int32, device=query.device)
+    zero = torch.zeros([1, 1, 1, 1], dtype=torch.int32, device=query.device)
+    return BlockMask.from_kv_blocks(
+        kv_num_blocks=one,
+        kv_indices=zero,
+        BLOCK_SIZE=_LARGE_SPARSE_BLOCK_SIZE,
+        seq_lengths=(1, 1),
+    )
+
+
+def _as_operator(
+    query, key, value, score_mod, block_mask, scale, kernel_options
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The call as torch.ops.higher_order.flex_attention, which traces keep whole. Tensors that the
+    functions refer to become its operands."""
+    from torch._higher_order_ops import flex_attention as flex_operator
+    from torch._higher_order_ops import utils
+    from torch._higher_order_ops.flex_attention import indexed_by_tensors, one_position
+
+    score_mod = score_mod or _identity
+    block_mask = block_mask or _create_empty_block_mask(query, key)
+    mods, buffers = [], []
+    for mod, score in ((score_mod, True), (block_mask.mask_mod, False)):
+        with torch.no_grad():
+            example = one_position(query, score=score)
+        (made,), captured = utils.lifted([indexed_by_tensors(mod)], example)
+        mods.append(made)
+        buffers.append(tuple(captured))
+    mask = (*block_mask.as_tuple()[:-1], mods[1])
+    return flex_operator(
+        query, key, value, mods[0], mask, scale, dict(kernel_options or {}), *buffers
+    )
 
 
 def flex_attention(
@@ -265,31 +275,21 @@ def flex_attention(
             FutureWarning,
             stacklevel=2,
         )
-    group = query.size(-3) // key.size(-3) if key.size(-3) else 1
-    if group != 1:
-        key, value = (t.repeat_interleave(group, dim=-3) for t in (key, value))
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
-    # Half types would round the scores: they are computed in float.
-    wide = torch.float64 if query.dtype == torch.float64 else torch.float32
-    scores = torch.matmul(query.to(wide) * scale, key.to(wide).transpose(-2, -1))
-    sizes = tuple(scores.shape)
-    if score_mod is not None:
-        scores = _over_positions(score_mod, 1)(scores, *_positions(sizes, query.device)).to(wide)
-    if block_mask is not None:
-        with torch.no_grad():
-            allowed = _allowed(block_mask, sizes, query.device)
-        scores = scores.masked_fill(~allowed, -math.inf)
-    weights = torch._safe_softmax(scores, -1)
-    output = torch.matmul(weights, value.to(wide)).to(query.dtype)
+    wanted = AuxRequest(lse=True) if return_lse else return_aux
+    if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None:
+        output, lse, largest = _as_operator(
+            query, key, value, score_mod, block_mask, scale, kernel_options
+        )
+        lse = lse * math.log(2)
+    else:
+        output, scores = _flex_dense.forward(query, key, value, score_mod, block_mask, scale)
+        lse = torch.logsumexp(scores, dim=-1) if wanted is not None and wanted.lse else None
+        largest = scores.amax(-1) if wanted is not None and wanted.max_scores else None
     if return_lse:
-        return output, _log_sum(scores)
+        return output, lse
     if return_aux is None:
         return output
     return output, AuxOutput(
-        lse=_log_sum(scores) if return_aux.lse else None,
-        max_scores=scores.amax(-1) if return_aux.max_scores else None,
+        lse=lse if return_aux.lse else None, max_scores=largest if return_aux.max_scores else None
     )
-
-
-def _log_sum(scores) -> torch.Tensor:
-    return torch.logsumexp(scores, dim=-1)
