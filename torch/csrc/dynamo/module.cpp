@@ -1,5 +1,7 @@
 // torch._C._dynamo: the modules of the compiler's front that are written in C++.
 #include <torch/csrc/dynamo/codec.h>
+#include <torch/csrc/dynamo/eval_frame.h>
+#include <torch/csrc/dynamo/guards.h>
 
 namespace torch::dynamo {
 namespace {
@@ -13,7 +15,9 @@ bool add_module(PyObject* parent, const char* name, const char* full, bool (*fil
 }
 
 bool fill(PyObject* module) {
-  return add_module(module, "codec", "torch._C._dynamo.codec", init_codec);
+  return add_module(module, "codec", "torch._C._dynamo.codec", init_codec) &&
+         add_module(module, "guards", "torch._C._dynamo.guards", init_guards) &&
+         add_module(module, "eval_frame", "torch._C._dynamo.eval_frame", init_eval_frame);
 }
 
 } // namespace
