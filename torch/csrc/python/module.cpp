@@ -6,6 +6,7 @@
 #include <torch/csrc/python/aot/aot.h>
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/autograd/anomaly.h>
+#include <torch/csrc/python/autograd/compiled_backward.h>
 #include <torch/csrc/python/autograd/engine.h>
 #include <torch/csrc/python/autograd/forward.h>
 #include <torch/csrc/python/autograd/function.h>
@@ -148,11 +149,11 @@ bool init_all(PyObject* m) {
          init_torch_function(m) && init_tensor(m) && init_device(m) && init_finfo(m) &&
          init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
          init_interop(m) && init_runtime(m) && init_dispatch(m) && init_autograd_node(m) &&
-         init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
-         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
-         init_functorch(m) && init_functional(m) && init_autocast(m) && init_profiler(m) &&
-         init_module_base(m) && init_pytree(m) && fx::init_fx(m) && dynamo::init_dynamo(m) &&
-         init_aot(m) && init_devices(m) && add_operators(m);
+         init_compiled_backward(m) && init_autograd_function(m) && init_autograd_engine(m) &&
+         init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
+         init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
+         init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
+         dynamo::init_dynamo(m) && init_aot(m) && init_devices(m) && add_operators(m);
 }
 
 } // namespace

@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/args/keyword_args.h>
+#include <torch/csrc/python/autograd/compiled_backward.h>
 #include <torch/csrc/python/autograd/node.h>
 #include <torch/csrc/python/autograd/saved.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
@@ -105,7 +106,7 @@ void run_from(const Tensor& self, PyObject* gradient, std::optional<bool> retain
   options.keep_graph = retain.value_or(create_graph);
   options.create_graph = create_graph;
   const SavedHooksScope hooks_of_this_pass;
-  autograd::run_backward(root, std::move(grads), wanted, options);
+  run_pass(root, std::move(grads), wanted, options);
 }
 
 constexpr Param kBackwardParams[] = {{"self", P::Tensor, 0, 0, nullptr},
@@ -184,7 +185,7 @@ PyObject* engine_run_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs
     const EdgeList wanted = input_edges(values[4], options.accumulate);
     if (roots.empty()) return PyTuple_New(0);
     const SavedHooksScope hooks_of_this_pass;
-    const TensorVec found = autograd::run_backward(roots, std::move(grads), wanted, options);
+    const TensorVec found = run_pass(roots, std::move(grads), wanted, options);
     if (options.accumulate || wanted.empty()) return new_none();
     return gradients_found(found, truth(values[5], false));
   });
