@@ -1,8 +1,6 @@
 // See CublasLt.h.
 #include <ATen/cuda/CublasLt.h>
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -74,33 +72,18 @@ struct Library {
                            size_t, CUstream);
 };
 
-bool fill(Library& library) {
-  void* handle = open_vendor_library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"});
-  if (handle == nullptr) return false;
-#define CRESSET_FIND(name)                                                                         \
-  library.name = reinterpret_cast<decltype(library.name)>(dlsym(handle, #name));                   \
-  if (library.name == nullptr) return false;
-  CRESSET_FIND(cublasLtCreate)
-  CRESSET_FIND(cublasLtMatmulDescCreate)
-  CRESSET_FIND(cublasLtMatmulDescDestroy)
-  CRESSET_FIND(cublasLtMatmulDescSetAttribute)
-  CRESSET_FIND(cublasLtMatrixLayoutCreate)
-  CRESSET_FIND(cublasLtMatrixLayoutDestroy)
-  CRESSET_FIND(cublasLtMatrixLayoutSetAttribute)
-  CRESSET_FIND(cublasLtMatmulPreferenceCreate)
-  CRESSET_FIND(cublasLtMatmulPreferenceDestroy)
-  CRESSET_FIND(cublasLtMatmulPreferenceSetAttribute)
-  CRESSET_FIND(cublasLtMatmulAlgoGetHeuristic)
-  CRESSET_FIND(cublasLtMatmul)
-#undef CRESSET_FIND
-  return true;
-}
-
 const Library& library() {
-  static const Library* const loaded = [] {
-    auto* made = new Library{};
-    return fill(*made) ? made : nullptr;
-  }();
+#define CRESSET_FIND(name) CRESSET_VENDOR_FUNCTION(Library, name)
+  static const Library* const loaded = vendor_table<Library>(
+      {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+      {CRESSET_FIND(cublasLtCreate), CRESSET_FIND(cublasLtMatmulDescCreate),
+       CRESSET_FIND(cublasLtMatmulDescDestroy), CRESSET_FIND(cublasLtMatmulDescSetAttribute),
+       CRESSET_FIND(cublasLtMatrixLayoutCreate), CRESSET_FIND(cublasLtMatrixLayoutDestroy),
+       CRESSET_FIND(cublasLtMatrixLayoutSetAttribute), CRESSET_FIND(cublasLtMatmulPreferenceCreate),
+       CRESSET_FIND(cublasLtMatmulPreferenceDestroy),
+       CRESSET_FIND(cublasLtMatmulPreferenceSetAttribute),
+       CRESSET_FIND(cublasLtMatmulAlgoGetHeuristic), CRESSET_FIND(cublasLtMatmul)});
+#undef CRESSET_FIND
   TORCH_CHECK_NOT_IMPLEMENTED(loaded != nullptr,
                               "matrix products on CUDA need libcublasLt.so.13 or .12, which could "
                               "not be loaded");

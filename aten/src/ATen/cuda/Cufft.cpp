@@ -1,8 +1,6 @@
 // See Cufft.h.
 #include <ATen/cuda/Cufft.h>
 
-#include <dlfcn.h>
-
 #include <unordered_map>
 
 #include <ATen/core/EmptyTensor.h>
@@ -44,33 +42,16 @@ struct Library {
   Status (*cufftExecZ2D)(int, void*, void*);
 };
 
-bool fill(Library& library) {
-  void* handle = open_vendor_library({"libcufft.so.12", "libcufft.so.11", "libcufft.so"});
-  if (handle == nullptr) return false;
-#define CRESSET_FIND(name)                                                                         \
-  library.name = reinterpret_cast<decltype(library.name)>(dlsym(handle, #name));                   \
-  if (library.name == nullptr) return false;
-  CRESSET_FIND(cufftCreate)
-  CRESSET_FIND(cufftDestroy)
-  CRESSET_FIND(cufftSetAutoAllocation)
-  CRESSET_FIND(cufftMakePlanMany64)
-  CRESSET_FIND(cufftSetWorkArea)
-  CRESSET_FIND(cufftSetStream)
-  CRESSET_FIND(cufftExecC2C)
-  CRESSET_FIND(cufftExecZ2Z)
-  CRESSET_FIND(cufftExecR2C)
-  CRESSET_FIND(cufftExecD2Z)
-  CRESSET_FIND(cufftExecC2R)
-  CRESSET_FIND(cufftExecZ2D)
-#undef CRESSET_FIND
-  return true;
-}
-
 const Library& library() {
-  static const Library* const loaded = [] {
-    auto* made = new Library{};
-    return fill(*made) ? made : nullptr;
-  }();
+#define CRESSET_FIND(name) CRESSET_VENDOR_FUNCTION(Library, name)
+  static const Library* const loaded = vendor_table<Library>(
+      {"libcufft.so.12", "libcufft.so.11", "libcufft.so"},
+      {CRESSET_FIND(cufftCreate), CRESSET_FIND(cufftDestroy), CRESSET_FIND(cufftSetAutoAllocation),
+       CRESSET_FIND(cufftMakePlanMany64), CRESSET_FIND(cufftSetWorkArea),
+       CRESSET_FIND(cufftSetStream), CRESSET_FIND(cufftExecC2C), CRESSET_FIND(cufftExecZ2Z),
+       CRESSET_FIND(cufftExecR2C), CRESSET_FIND(cufftExecD2Z), CRESSET_FIND(cufftExecC2R),
+       CRESSET_FIND(cufftExecZ2D)});
+#undef CRESSET_FIND
   TORCH_CHECK_NOT_IMPLEMENTED(loaded != nullptr,
                               "Fourier transforms on CUDA need libcufft.so.12 or .11, which could "
                               "not be loaded");

@@ -1,10 +1,7 @@
 // See Nvrtc.h. The declarations are our own, written from NVRTC's documentation.
 #include <ATen/cuda/Nvrtc.h>
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-
+#include <ATen/cuda/VendorLibrary.h>
 #include <c10/util/Exception.h>
 
 namespace at::cuda {
@@ -14,62 +11,28 @@ using Result = int; // 0: success
 using Program = struct NvrtcProgram*;
 
 struct Api {
-  Result (*version)(int*, int*) = nullptr;
-  Result (*create)(Program*, const char*, const char*, int, const char* const*,
-                   const char* const*) = nullptr;
-  Result (*compile)(Program, int, const char* const*) = nullptr;
-  Result (*cubin_size)(Program, size_t*) = nullptr;
-  Result (*cubin)(Program, char*) = nullptr;
-  Result (*log_size)(Program, size_t*) = nullptr;
-  Result (*log)(Program, char*) = nullptr;
+  Result (*version)(int*, int*);
+  Result (*create)(Program*, const char*, const char*, int, const char* const*, const char* const*);
+  Result (*compile)(Program, int, const char* const*);
+  Result (*cubin_size)(Program, size_t*);
+  Result (*cubin)(Program, char*);
+  Result (*log_size)(Program, size_t*);
+  Result (*log)(Program, char*);
   Result (*destroy)(Program*) = nullptr;
   const char* (*error_string)(Result) = nullptr;
-  std::string text; // the version
 };
 
-void* open_library() {
-  const char* names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  for (const char* name : names)
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* root = std::getenv(variable);
-    const std::string folder = root != nullptr ? root : "/usr/local/cuda";
-    for (const char* name : names)
-      if (void* library = dlopen((folder + "/lib64/" + name).c_str(), RTLD_NOW | RTLD_LOCAL))
-        return library;
-  }
-  return nullptr;
-}
-
-template <class F> bool resolve(void* library, F& slot, const char* name) {
-  slot = reinterpret_cast<F>(dlsym(library, name));
-  return slot != nullptr;
-}
-
-const Api* load_api() {
-  void* library = open_library();
-  if (library == nullptr) return nullptr;
-  auto api = new Api; // kept for the life of the process
-  const bool complete = resolve(library, api->version, "nvrtcVersion") &&
-                        resolve(library, api->create, "nvrtcCreateProgram") &&
-                        resolve(library, api->compile, "nvrtcCompileProgram") &&
-                        resolve(library, api->cubin_size, "nvrtcGetCUBINSize") &&
-                        resolve(library, api->cubin, "nvrtcGetCUBIN") &&
-                        resolve(library, api->log_size, "nvrtcGetProgramLogSize") &&
-                        resolve(library, api->log, "nvrtcGetProgramLog") &&
-                        resolve(library, api->destroy, "nvrtcDestroyProgram") &&
-                        resolve(library, api->error_string, "nvrtcGetErrorString");
-  int major = 0, minor = 0;
-  if (!complete || api->version(&major, &minor) != 0) {
-    delete api;
-    return nullptr;
-  }
-  api->text = std::to_string(major) + "." + std::to_string(minor);
-  return api;
-}
-
 const Api* try_api() {
-  static const Api* const api = load_api();
+#define CRESSET_FIND(member, symbol)                                                               \
+  { #symbol, offsetof(Api, member) }
+  static const Api* const api = vendor_table<Api>(
+      {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+      {CRESSET_FIND(version, nvrtcVersion), CRESSET_FIND(create, nvrtcCreateProgram),
+       CRESSET_FIND(compile, nvrtcCompileProgram), CRESSET_FIND(cubin_size, nvrtcGetCUBINSize),
+       CRESSET_FIND(cubin, nvrtcGetCUBIN), CRESSET_FIND(log_size, nvrtcGetProgramLogSize),
+       CRESSET_FIND(log, nvrtcGetProgramLog), CRESSET_FIND(destroy, nvrtcDestroyProgram),
+       CRESSET_FIND(error_string, nvrtcGetErrorString)});
+#undef CRESSET_FIND
   return api;
 }
 
@@ -93,9 +56,13 @@ std::string program_log(const Api& api, Program program) {
 } // namespace
 
 const std::string& nvrtc_version() {
-  static const std::string none;
-  const Api* api = try_api();
-  return api != nullptr ? api->text : none;
+  static const std::string version = [] {
+    const Api* api = try_api();
+    int major = 0, minor = 0;
+    if (api == nullptr || api->version(&major, &minor) != 0) return std::string();
+    return std::to_string(major) + "." + std::to_string(minor);
+  }();
+  return version;
 }
 
 std::string nvrtc_compile(const std::string& source, const char* name, int major, int minor,

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -31,18 +32,30 @@ std::vector<std::string> folders() {
   all.push_back("/usr/local/cuda/lib64/");
   const std::string packages = packages_folder();
   if (packages.empty()) return all;
-  for (const char* package : {"cu13", "cublas", "cuda_nvrtc", "cudnn", "cufft"})
+  for (const char* package : {"cu13", "cublas", "cuda_nvrtc", "cudnn", "cufft", "cusolver"})
     all.push_back(packages + "/nvidia/" + package + "/lib/");
   return all;
 }
 
-} // namespace
-
-void* open_vendor_library(std::initializer_list<const char*> names) {
+void* open_library(std::initializer_list<const char*> names) {
   for (const std::string& folder : folders())
     for (const char* name : names)
       if (void* library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   return nullptr;
+}
+
+} // namespace
+
+bool fill_vendor_table(void* table, std::initializer_list<const char*> names,
+                       c10::ArrayRef<VendorFunction> functions) {
+  void* const library = open_library(names);
+  if (library == nullptr) return false;
+  for (const VendorFunction& function : functions) {
+    void* const address = dlsym(library, function.name);
+    if (address == nullptr) return false;
+    std::memcpy(static_cast<char*>(table) + function.place, &address, sizeof address);
+  }
+  return true;
 }
 
 } // namespace at::cuda
