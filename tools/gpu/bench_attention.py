@@ -4,10 +4,10 @@
     python tools/gpu/bench_attention.py --check    only the checks
 
 The checks compare the fused kernels' output and gradients with float64 NumPy, on lengths around the
-tiles' edges, and want results that repeat to the last bit. The table has microseconds (and TFLOP/s
-of the products that must be made) of scaled_dot_product_attention: forward, and forward with
-backward; with this library also the fused backward alone and the form composed from products. Under
-another torch the same script prints that one's times.
+tiles' edges, and want results that repeat to the last bit, in deterministic mode. The table
+has microseconds (and TFLOP/s of the products that must be made) of scaled_dot_product_attention:
+forward, and forward with backward; with this library also its own kernels' backward alone and the
+form composed from products. Under another torch the same script prints that one's times.
 """
 
 import argparse
@@ -82,10 +82,12 @@ def run(torch, q, k, v, g, causal):
     """Output and gradients, on the CPU."""
     a, b, c = (t.cuda().requires_grad_() for t in (q, k, v))
     gqa = q.shape[1] != k.shape[1]
+    torch.use_deterministic_algorithms(True)
     out = torch.nn.functional.scaled_dot_product_attention(
         a, b, c, is_causal=causal, enable_gqa=gqa
     )
     out.backward(g.cuda())
+    torch.use_deterministic_algorithms(False)
     return [t.detach().cpu() for t in (out, a.grad, b.grad, c.grad)]
 
 
@@ -126,7 +128,7 @@ def times(torch, ours) -> None:
                     lambda call=call, q=q, k=k, v=v, g=g: torch.autograd.grad(call(), (q, k, v), g),
                     3.5 * work,
                 )
-            if ours:
+            if ours:  # of this library's own kernels
                 a, s, w = (t.detach() for t in (q, k, v))
                 out, lse = torch.ops.aten._fused_attention(a, s, w, causal, scale)
                 backward = torch.ops.aten._fused_attention_backward

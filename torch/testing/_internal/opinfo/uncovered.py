@@ -23,8 +23,8 @@ _VIEWS = """
 """
 _PARTS = """
     _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _weight_norm
-    _cross_entropy_rows _attention_by_products _fused_attention _fft_c2c _fft_r2c _fft_c2r
-    _upsample_lanczos2d_aa _native_multi_head_attention _transform_bias_rescale_qkv
+    _cross_entropy_rows _attention_by_products _fused_attention _cudnn_attention _fft_c2c _fft_r2c
+    _fft_c2r _upsample_lanczos2d_aa _native_multi_head_attention _transform_bias_rescale_qkv
 """
 _MEMORIES = "resize_ resize_as_ set_ is_pinned pin_memory _pin_memory"
 _NESTED = "takes nested tensors, or makes their padded form; test/nested/test_nested.py"

@@ -9,10 +9,12 @@
 #include <ATen/core/TransformQueries.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/attention/AttentionBlocks.h>
+#include <ATen/native/attention/CudnnAttentionUse.h>
 #include <ATen/native/attention/FusedAttentionUse.h>
 #include <ATen/native/attention/Native.h>
 #include <ATen/native/attention/SdpChoice.h>
 #include <ATen/ops/_attention_by_products.h>
+#include <ATen/ops/_cudnn_attention.h>
 #include <ATen/ops/_fused_attention.h>
 #include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
@@ -141,16 +143,38 @@ bool fused_allowed(const Tensor& q, bool fits) {
 namespace {
 // What scaled_dot_product_attention does with its arguments.
 struct Choice {
-  bool blocks = false, kernels = false, products = false; // which fused way applies
-  bool fused = false;                                     // and whether it is taken
+  bool blocks = false, cudnn = false, kernels = false, products = false; // which fused way applies
+  bool fused = false;                                                    // and whether it is taken
 };
+#ifndef CRESSET_NO_CUDA
+bool use_cudnn(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask,
+               double dropout_p, bool causal, double scale, bool gqa, bool save, bool others) {
+  const uint32_t allowed = allowed_sdp_backends();
+  if (!q.is_cuda() || (allowed & (1u << kSdpCudnn)) == 0) return false;
+  if (functorch::is_differentiated_twice(q) || functorch::is_differentiated_twice(k) ||
+      functorch::is_differentiated_twice(v))
+    return false;
+  if (!gqa && q.dim() == 4 && k.dim() == 4 && q.size(1) != k.size(1)) return false;
+  const bool only = (allowed & ((1u << kSdpFlash) | (1u << kSdpEfficient))) == 0;
+  return cudnn_attention_applies(q, k, v, mask, dropout_p, causal, scale, save, others && !only);
+}
+#endif
 Choice choose(const Tensor& query, const Tensor& key, const Tensor& value,
-              const std::optional<Tensor>& mask, double dropout_p, double factor, bool enable_gqa) {
+              const std::optional<Tensor>& mask, double dropout_p, bool causal, double factor,
+              bool enable_gqa) {
   Choice c;
   c.blocks = use_blocks(query, key, value, mask, dropout_p, enable_gqa);
-  c.kernels = !c.blocks && use_fused(query, key, value, mask, dropout_p, factor, enable_gqa);
-  c.products = !c.blocks && !c.kernels && use_products(query, key, value, mask, dropout_p);
-  c.fused = fused_allowed(query, c.blocks || c.kernels || c.products);
+  if (!c.blocks) {
+    c.kernels = use_fused(query, key, value, mask, dropout_p, factor, enable_gqa);
+#ifndef CRESSET_NO_CUDA
+    const bool save = c10::tls_autograd_state.grad_mode &&
+                      (query.requires_grad() || key.requires_grad() || value.requires_grad());
+    c.cudnn =
+        use_cudnn(query, key, value, mask, dropout_p, causal, factor, enable_gqa, save, c.kernels);
+#endif
+    c.products = !c.kernels && !c.cudnn && use_products(query, key, value, mask, dropout_p);
+  }
+  c.fused = fused_allowed(query, c.blocks || c.cudnn || c.kernels || c.products);
   return c;
 }
 double scale_of(std::optional<double> scale, const Tensor& query) {
@@ -159,13 +183,14 @@ double scale_of(std::optional<double> scale, const Tensor& query) {
 } // namespace
 
 int64_t _fused_sdp_choice(const Tensor& query, const Tensor& key, const Tensor& value,
-                          const std::optional<Tensor>& attn_mask, double dropout_p,
-                          bool /*is_causal*/, std::optional<double> scale, bool enable_gqa) {
+                          const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
+                          std::optional<double> scale, bool enable_gqa) {
   if (query.is_nested()) return kSdpMath;
   check_attention(query, key, value, attn_mask);
   const double factor = scale_of(scale, query);
-  const Choice c = choose(query, key, value, attn_mask, dropout_p, factor, enable_gqa);
+  const Choice c = choose(query, key, value, attn_mask, dropout_p, is_causal, factor, enable_gqa);
   if (!c.fused) return kSdpMath;
+  if (c.cudnn) return kSdpCudnn;
   return c.products ? kSdpEfficient : kSdpFlash;
 }
 
@@ -174,10 +199,13 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask);
   const double factor = scale_of(scale, query);
-  const Choice c = choose(query, key, value, attn_mask, dropout_p, factor, enable_gqa);
+  const Choice c = choose(query, key, value, attn_mask, dropout_p, is_causal, factor, enable_gqa);
   if (c.fused && c.blocks)
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         query, key, value, 0.0, is_causal, attn_mask, scale));
+  if (c.fused && c.cudnn)
+    return std::get<0>(
+        at::_cudnn_attention(query, key, value, attn_mask, dropout_p, is_causal, factor));
   if (c.fused && c.kernels)
     return std::get<0>(at::_fused_attention(query, key, value, is_causal, factor));
   if (c.fused) return std::get<0>(at::_attention_by_products(query, key, value, is_causal, factor));
@@ -214,6 +242,27 @@ std::tuple<Tensor, Tensor, Tensor>
 fused_attention_backward_meta(const Tensor& /*grad*/, const Tensor& query, const Tensor& key,
                               const Tensor& value, const Tensor& /*output*/,
                               const Tensor& /*logsumexp*/, bool /*is_causal*/, double /*scale*/) {
+  return {empty_as(query), empty_as(key), empty_as(value)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> cudnn_attention_meta(const Tensor& query, const Tensor& /*key*/,
+                                                        const Tensor& value,
+                                                        const std::optional<Tensor>& /*attn_mask*/,
+                                                        double dropout_p, bool /*is_causal*/,
+                                                        double /*scale*/) {
+  const Device device = query.device();
+  const int64_t sizes[4] = {query.size(0), query.size(1), query.size(2), value.size(3)};
+  Tensor out = detail::empty(sizes, query.scalar_type(), device);
+  if (query.size(3) == value.size(3)) out = empty_as(query);
+  return {out, detail::empty(query.sizes().slice(0, 3), kFloat, device),
+          detail::empty({dropout_p > 0 ? 4 : 0}, kLong, device)};
+}
+std::tuple<Tensor, Tensor, Tensor>
+cudnn_attention_backward_meta(const Tensor& /*grad*/, const Tensor& query, const Tensor& key,
+                              const Tensor& value, const std::optional<Tensor>& /*attn_mask*/,
+                              const Tensor& /*output*/, const Tensor& /*logsumexp*/,
+                              const Tensor& /*seed*/, double /*dropout_p*/, bool /*is_causal*/,
+                              double /*scale*/) {
   return {empty_as(query), empty_as(key), empty_as(value)};
 }
 
