@@ -163,7 +163,11 @@ void check_info(const Tensor& info, std::string_view api, bool is_matrix) {
   TORCH_CHECK(info.scalar_type() == kInt,
               "_linalg_check_errors: expected info to have dtype Int, got ", info.scalar_type());
   if (info.is_meta()) return;
-  const Tensor flat = info.contiguous();
+  Tensor flat = info.contiguous();
+  if (!info.is_cpu()) {
+    flat = detail::empty(info.sizes(), kInt);
+    flat.copy_(info);
+  }
   const auto* status = static_cast<const int32_t*>(flat.data_ptr());
   for (int64_t i = 0; i < flat.numel(); ++i)
     if (status[i] != 0)

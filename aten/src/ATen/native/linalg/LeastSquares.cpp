@@ -4,26 +4,25 @@
 
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/linalg/Batch.h>
+#include <ATen/native/linalg/LeastSquares.h>
 #include <ATen/native/linalg/Native.h>
 #include <ATen/native/linalg/lapack/Lapack.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
 
 namespace at::native {
 using namespace linalg;
 
 namespace {
 
-enum class Driver { Gels, Gelsy, Gelsd, Gelss };
+using Driver = LeastSquaresDriver;
+using Problem = LeastSquares;
 
-struct Problem {
-  Driver driver;
-  bool vector;     // b holds one vector per matrix
-  DimVector batch; // broadcast
-  int64_t m, n, cols;
-  double rcond;
-};
-
-Driver driver_of(std::optional<std::string_view> name) {
-  const std::string_view d = name.value_or("gelsy");
+Driver driver_of(std::optional<std::string_view> name, bool cuda) {
+  const std::string_view d = name.value_or(cuda ? "gels" : "gelsy");
+  TORCH_CHECK(!cuda || d == "gels",
+              "torch.linalg.lstsq: `driver` other than `gels` is not supported on CUDA");
   if (d == "gels") return Driver::Gels;
   if (d == "gelsy") return Driver::Gelsy;
   if (d == "gelsd") return Driver::Gelsd;
@@ -45,7 +44,7 @@ Problem check_problem(const Tensor& a, const Tensor& b, std::optional<double> rc
               ": input.dim() must be greater or equal to other.dim() and (input.dim() - "
               "other.dim()) <= 1");
   Problem p;
-  p.driver = driver_of(driver);
+  p.driver = driver_of(driver, a.is_cuda());
   p.vector = extra == 1;
   const Tensor columns = p.vector ? b.unsqueeze(-1) : b;
   TORCH_CHECK(a.size(-2) == columns.size(-2), what,
@@ -79,6 +78,11 @@ Results allocate(const Problem& p, const Tensor& a) {
   r.values = has_values ? detail::empty(with_vector(p.batch, std::min(p.m, p.n)), real, a.device())
                         : detail::empty({0}, real, a.device());
   return r;
+}
+
+void prepare(const Problem& p, const Tensor& b, const Results& r) {
+  r.raw.zero_();
+  r.raw.narrow(-2, 0, p.m).copy_(p.vector ? b.unsqueeze(-1) : b);
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> finish(const Problem& p, const Results& r) {
@@ -177,8 +181,7 @@ linalg_lstsq_cpu(const Tensor& self, const Tensor& b, std::optional<double> rcon
                  std::optional<std::string_view> driver) {
   const Problem p = check_problem(self, b, rcond, driver);
   Results r = allocate(p, self);
-  r.raw.zero_();
-  r.raw.narrow(-2, 0, p.m).copy_(p.vector ? b.unsqueeze(-1) : b);
+  prepare(p, b, r);
   if (r.rank.numel() > 0) r.rank.zero_();
   if (count_of(p.batch) > 0 && p.m > 0 && p.n > 0 && p.cols > 0) {
     lapack::require();
@@ -194,6 +197,24 @@ linalg_lstsq_cpu(const Tensor& self, const Tensor& b, std::optional<double> rcon
   if (p.driver != Driver::Gelsy && p.m > p.n && full_rank) r.residuals = residuals_of(p, r);
   return finish(p, r);
 }
+
+#ifndef CRESSET_NO_CUDA
+std::tuple<Tensor, Tensor, Tensor, Tensor>
+linalg_lstsq_cuda(const Tensor& self, const Tensor& b, std::optional<double> rcond,
+                  std::optional<std::string_view> driver) {
+  const Problem p = check_problem(self, b, rcond, driver);
+  Results r = allocate(p, self);
+  prepare(p, b, r);
+  if (count_of(p.batch) > 0 && p.m > 0 && p.n > 0 && p.cols > 0)
+    solve_full_rank_cuda(p, self, r.raw);
+  if (p.m > p.n) {
+    const Tensor sizes = at::abs(r.raw.narrow(-2, p.n, p.m - p.n));
+    const int64_t rows = -2;
+    r.residuals = at::sum(at::mul(sizes, sizes), IntArrayRef(&rows, 1));
+  }
+  return finish(p, r);
+}
+#endif
 
 std::tuple<Tensor, Tensor, Tensor, Tensor>
 linalg_lstsq_meta(const Tensor& self, const Tensor& b, std::optional<double> rcond,
