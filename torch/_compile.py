@@ -1,5 +1,6 @@
-"""torch.compile: there is no compiler yet, so a function runs as it is, and a module behind the
-wrapper that programs expect. It is said once per process."""
+"""torch.compile: arguments and backends. Functions are traced by torch._dynamo; backends that
+generate kernels do not exist yet, and with one of those a function runs as it is, which is said
+once per process."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ import warnings
 import torch
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+# Backends that generate kernels: functions run as they are.
+_LATER = ("inductor", "cudagraphs", "openxla", "tvm", "aot_ts", "ts")
 _said = set()
 
 
@@ -67,8 +70,12 @@ def compile(
         raise InvalidBackend(name=backend)
     if disable:
         return model
-    say_once("torch.compile")
-    return wrap(model)
+    if backend in _LATER:
+        say_once("torch.compile")
+        return wrap(model)
+    from torch._dynamo.eval_frame import optimize_callable
+
+    return optimize_callable(model, backend, fullgraph, dynamic)
 
 
 def _backends() -> frozenset[str]:

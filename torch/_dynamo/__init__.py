@@ -104,7 +104,7 @@ def optimize(backend="inductor", *, nopython=False, **kwargs):
     """The decorator behind torch.compile."""
     import torch
 
-    return torch.compile(backend=backend, fullgraph=nopython)
+    return torch.compile(backend=backend, fullgraph=nopython, dynamic=kwargs.get("dynamic"))
 
 
 def run(fn=None):

@@ -8,6 +8,8 @@ recompile_limit = cache_size_limit = 8
 accumulated_recompile_limit = accumulated_cache_size_limit = 256
 suppress_errors = False
 verbose = False
+fail_on_recompile_limit_hit = False
+reorderable_logging_functions = set()
 disable = False
 capture_scalar_outputs = False
 capture_dynamic_output_shape_ops = False

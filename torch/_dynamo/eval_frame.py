@@ -1,13 +1,62 @@
 """The wrapper that torch.compile puts around a module."""
 
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+
 import torch
 
 __all__ = ["OptimizedModule", "is_dynamo_supported"]
 
 
 def is_dynamo_supported() -> bool:
-    """Whether functions can be traced: not yet."""
-    return False
+    """Whether functions can be traced on this Python."""
+    return True
+
+
+def eager(gm: torch.fx.GraphModule, example_inputs: list[object]) -> Callable:
+    """The backend that runs a graph as it is."""
+    return gm.forward
+
+
+def _backend(backend: str | Callable) -> Callable:
+    if backend == "eager":
+        return eager
+    return torch._dynamo.lookup_backend(backend)
+
+
+def optimize_callable(
+    model: Callable, backend: str | Callable, fullgraph: bool = False, dynamic: bool | None = None
+) -> Callable:
+    """What torch.compile returns for a function or a module."""
+    from torch._C._dynamo.eval_frame import CompiledFunction
+    from torch._dynamo.convert_frame import ConvertFrame
+
+    found = _backend(backend)
+    callback = ConvertFrame(found, fullgraph, dynamic)
+    if isinstance(model, torch.nn.Module):
+        made = OptimizedModule(model)
+        made.dynamo_ctx = callback
+        made.__dict__["forward"] = CompiledFunction(_caller(model), callback, found)
+        return made
+    if isinstance(model, type):
+        return model
+    if not isinstance(model, types.FunctionType | types.MethodType):
+        function = getattr(model, "__wrapped__", None) or type(model).__call__
+        if isinstance(function, types.FunctionType) and not hasattr(model, "__wrapped__"):
+            return CompiledFunction(types.MethodType(function, model), callback, found)
+        return CompiledFunction(_caller(model), callback, found)
+    return CompiledFunction(model, callback, found)
+
+
+def _caller(model: Callable) -> Callable:
+    """A function with bytecode that calls something without."""
+
+    def call(*args: object, **kwargs: object) -> object:
+        return model(*args, **kwargs)
+
+    return call
 
 
 class OptimizedModule(torch.nn.Module):

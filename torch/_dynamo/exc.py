@@ -1,4 +1,14 @@
-"""Errors that programs catch around compiled functions."""
+"""Errors that programs catch around compiled functions, and those that steer a trace."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from torch._dynamo.symbolic_convert import Frame
+    from torch._dynamo.variables.base import VariableTracker
 
 
 class TorchDynamoException(RuntimeError):
@@ -8,7 +18,7 @@ class TorchDynamoException(RuntimeError):
 class InvalidBackend(TorchDynamoException):
     """torch.compile was given the name of a backend that nobody registered."""
 
-    def __init__(self, name) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(
             f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available "
             "backends."
@@ -26,26 +36,183 @@ class TorchRuntimeError(TorchDynamoException):
 class RestartAnalysis(TorchDynamoException):
     """A trace has to begin again."""
 
+    def __init__(self, *args: object, restart_reason: str | None = None) -> None:
+        super().__init__(*args)
+        self.restart_reason = restart_reason
+
+
+class SpeculationRestartAnalysis(RestartAnalysis):
+    """A trace has to begin again and break the graph earlier."""
+
+
+class UnspecializeRestartAnalysis(RestartAnalysis):
+    """A trace has to begin again with a number as a symbol."""
+
 
 class TensorifyScalarRestartAnalysis(RestartAnalysis):
     """A trace has to begin again with numbers as tensors."""
 
 
+class CompileCollectiveRestartAnalysis(RestartAnalysis):
+    """A trace has to begin again after the processes agreed."""
+
+
+class SkipFrame(TorchDynamoException):
+    """The function is run as it is."""
+
+
+class SkipCodeRecursiveException(TorchDynamoException):
+    """The function and all it calls are run as they are."""
+
+
+class RecompileLimitExceeded(TorchDynamoException):
+    """A function was compiled too often."""
+
+
+class CacheLimitExceeded(SkipCodeRecursiveException):
+    """A function was compiled too often and is run as it is."""
+
+
 class Unsupported(TorchDynamoException):
     """Code that cannot be traced."""
+
+    def __init__(self, msg: str = "", *, case_name: str | None = None) -> None:
+        super().__init__(msg)
+        self.msg = msg
+        self.case_name = case_name
+        self.real_stack: traceback.StackSummary | None = None
+
+    def remove_from_stats(self) -> None:
+        """The break is not counted."""
+
+
+class GraphBreak(Unsupported):
+    """Code that cannot be traced: the parts of the message by themselves."""
+
+    def __init__(self, gb_type: str, context: str, explanation: str, hints: tuple) -> None:
+        lines = [gb_type, f"  Explanation: {explanation}"]
+        lines += [f"  Hint: {hint}" for hint in hints]
+        lines += ["", f"  Developer debug context: {context}", ""]
+        super().__init__("\n".join(lines), case_name=gb_type)
+        self.gb_type = gb_type
+        self.context = context
+        self.explanation = explanation
+        self.hints = hints
 
 
 class BackendCompilerFailed(TorchDynamoException):
     """A backend raised."""
+
+    def __init__(self, backend_fn: object, inner_exception: Exception | None = None) -> None:
+        name = getattr(backend_fn, "__name__", str(backend_fn))
+        self.backend_name = name
+        self.inner_exception = inner_exception
+        kind = type(inner_exception).__name__
+        super().__init__(f"backend={name!r} raised:\n{kind}: {inner_exception}")
 
 
 class FailOnRecompileLimitHit(TorchDynamoException):
     """A function would be compiled too often."""
 
 
+class RecompileError(TorchDynamoException):
+    """A function would be compiled again where that is forbidden."""
+
+
 class ResetRequired(TorchDynamoException):
     """torch._dynamo.reset() is needed first."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Must call `torch._dynamo.reset()` before changing backends. Detected two calls to "
+            "`torch.compile()` with a different backend compiler arguments."
+        )
+
+
+class ArgsMismatchError(Unsupported):
+    """A traced function is called with arguments that do not fit it."""
+
+
+class AttributeMutationError(Unsupported):
+    """An attribute that cannot be set while tracing."""
+
+
+class UncapturedHigherOrderOpError(TorchDynamoException):
+    """The body of a higher-order operator cannot be traced."""
+
+
+class IncorrectUsage(Exception):
+    """A function of torch._dynamo was used where it has no meaning."""
+
+
+class UserErrorType:
+    """Kinds of UserError."""
+
+    DYNAMIC_CONTROL_FLOW = "dynamic_control_flow"
+    ANTI_PATTERN = "anti_pattern"
+    STANDARD_LIBRARY = "standard_library"
+    CONSTRAINT_VIOLATION = "constraint_violation"
+    DYNAMIC_DIM = "dynamic_dim"
+    INVALID_INPUT = "invalid_input"
+    INVALID_OUTPUT = "invalid_output"
+    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = "unsupported_aliased_mutated_dynamic_inputs"
 
 
 class UserError(Unsupported):
     """Code that breaks the rules of tracing."""
+
+    def __init__(
+        self, error_type: str = "anti_pattern", msg: str = "", case_name: str | None = None
+    ) -> None:
+        super().__init__(msg, case_name=case_name)
+        self.error_type = error_type
+        self.message = msg
+
+
+class ObservedException(TorchDynamoException):
+    """An exception of the traced program on its way to its handler."""
+
+    def __init__(self, value: VariableTracker) -> None:
+        super().__init__(value.describe())
+        self.value = value
+
+
+def unimplemented(
+    gb_type: str, context: str, explanation: str, hints: tuple[str, ...] = ()
+) -> NoReturn:
+    """Breaks the graph: the code cannot be traced."""
+    raise GraphBreak(gb_type, context, explanation, hints)
+
+
+def raise_observed(tx: Frame, error: BaseException) -> NoReturn:
+    """Raises an exception inside the traced program."""
+    from torch._dynamo.variables.exceptions import exception_from_value
+
+    raise ObservedException(exception_from_value(tx, error))
+
+
+def raise_error(tx: Frame, cls: type[BaseException], *args: object) -> NoReturn:
+    """Raises a new exception inside the traced program."""
+    raise_observed(tx, cls(*args))
+
+
+def format_user_stack(frames: list[traceback.FrameSummary]) -> str:
+    """The user's lines, as a traceback shows them."""
+    return "".join(traceback.StackSummary.from_list(frames).format())
+
+
+_MORE = (
+    "\nSet TORCHDYNAMO_VERBOSE=1 for the internal stack trace (please do this especially if "
+    "you're reporting a bug to PyTorch). For even more developer context, set "
+    'TORCH_LOGS="+dynamo"\n'
+)
+
+
+def with_user_code(error: Exception, frames: list[traceback.FrameSummary]) -> None:
+    """Adds the user's lines to the message of an error."""
+    if getattr(error, "real_stack", None) is None:
+        error.real_stack = traceback.StackSummary.from_list(frames)
+        text = str(error.args[0]) if error.args else ""
+        lines = format_user_stack(frames)
+        more = "" if os.environ.get("TORCHDYNAMO_VERBOSE") else _MORE
+        error.args = (f"{text}\nfrom user code:\n{lines}{more}", *error.args[1:])

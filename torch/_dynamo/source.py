@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 
-from torch._guards import ChainedSource, Source
+from torch._guards import ChainedSource, GuardSource, Source
 
 
 class TensorProperty(enum.Enum):
@@ -29,6 +29,10 @@ class LocalSource(Source):
         """L['x']"""
         return f"L[{self.local_name!r}]"
 
+    def guard_source(self) -> GuardSource:
+        """Local."""
+        return GuardSource.LOCAL
+
 
 @dataclasses.dataclass(frozen=True)
 class GlobalSource(Source):
@@ -39,6 +43,10 @@ class GlobalSource(Source):
     def name(self) -> str:
         """G['x']"""
         return f"G[{self.global_name!r}]"
+
+    def guard_source(self) -> GuardSource:
+        """Global."""
+        return GuardSource.GLOBAL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,3 +108,61 @@ class TensorPropertySource(ChainedSource):
         """base.size()[0], base.storage_offset()"""
         call = f"{self.base.name()}.{self.prop.method_name()}()"
         return call if self.prop is TensorProperty.STORAGE_OFFSET else f"{call}[{self.idx}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeSource(ChainedSource):
+    """The class of a value."""
+
+    def name(self) -> str:
+        """type(base)"""
+        return f"type({self.base.name()})"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassDictSource(ChainedSource):
+    """What the class at a place of a method resolution order has in its dictionary."""
+
+    member: str = ""
+    place: int = 0
+
+    def name(self) -> str:
+        """type(x).__mro__[0].__dict__['f']"""
+        return f"{self.base.name()}.__mro__[{self.place}].__dict__[{self.member!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClosureSource(Source):
+    """A cell of the function's closure."""
+
+    cell_name: str
+
+    def name(self) -> str:
+        """C['x']"""
+        return f"C[{self.cell_name!r}]"
+
+    def guard_source(self) -> GuardSource:
+        """Local."""
+        return GuardSource.LOCAL
+
+
+@dataclasses.dataclass(frozen=True)
+class GradSource(AttrSource):
+    """The gradient of a tensor."""
+
+    member: str = "grad"
+
+
+@dataclasses.dataclass(frozen=True)
+class DictKeySource(ChainedSource):
+    """A key of a dictionary, by its place."""
+
+    index: int = 0
+
+    def name(self) -> str:
+        """list(base.keys())[0]"""
+        return f"list(dict.keys({self.base.name()}))[{self.index}]"
+
+    def is_dict_key(self) -> bool:
+        """Always."""
+        return True

@@ -55,8 +55,10 @@ def compile(*args, **kwargs):
 
 
 def reset() -> None:
-    """Forgets all compiled code; there is none."""
-    return None
+    """Forgets all compiled code."""
+    from torch._C._dynamo.eval_frame import reset_all
+
+    reset_all()
 
 
 def is_compiling() -> bool:

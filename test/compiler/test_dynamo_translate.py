@@ -1,0 +1,301 @@
+"""The symbolic interpreter by itself: a frame is translated and the code that takes its place is
+called. What it returns, raises and changes must be what plain Python does."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import inspect
+import itertools
+import types
+from collections.abc import Callable
+
+import pytest
+
+import torch
+from torch._dynamo.exc import SkipFrame, TorchRuntimeError, Unsupported
+from torch._dynamo.translate import Options, Translation, translate
+
+
+class Ran:
+    """A translation and what its code returned."""
+
+    def __init__(self, found: Translation, result: object) -> None:
+        self.result = result
+        self.graph, self.guards = found.graph, found.guards
+        self.break_reason, self.has_break = found.break_reason, found.has_break
+
+
+def translated(fn: Callable[..., object], *args: object, **options: bool) -> Ran:
+    bound = inspect.signature(fn).bind(*args)
+    bound.apply_defaults()
+    code = fn.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    values = {name: bound.arguments[name] for name in code.co_varnames[:count]}
+    found = translate(code, fn.__globals__, fn.__closure__, values, Options(**options))
+    made = types.FunctionType(found.code, fn.__globals__, fn.__name__, None, fn.__closure__)
+    return Ran(found, made(*values.values()))
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, torch.Tensor):
+        return isinstance(b, torch.Tensor) and torch.equal(a, b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    return a == b
+
+
+X = torch.arange(4.0) - 1
+counter = 0
+
+
+class Point:
+    def __init__(self, a: object, b: object) -> None:
+        self.a, self.b = a, b
+
+    @property
+    def sum(self) -> object:
+        return self.a + self.b
+
+    def __add__(self, other: Point) -> Point:
+        return Point(self.a + other.a, self.b + other.b)
+
+
+def f_arithmetic(x, n=3):
+    z = x + n
+    for i in range(n):
+        z = z * i - 1 if i % 2 else z + i
+    return z
+
+
+def f_closure(x):
+    k = 2
+
+    def grow(z):
+        nonlocal k
+        k += 1
+        return z * k
+
+    return grow(x) + grow(x), k
+
+
+def f_containers(x):
+    items = [x]
+    items.append(x + 1)
+    items[0] = items[1] * 2
+    table = {"a": items, "n": len(items)}
+    table["s"] = {i * 2 for i in (1, 2)}
+    return items, table, [x * i for i in range(3) if i != 1]
+
+
+def f_objects(x):
+    p = Point(x, x + 1)
+    q = p + p
+    q.extra = 5
+    return q.sum + p.sum + q.extra
+
+
+def f_generator(x):
+    def values():
+        got = yield x
+        yield got + 1
+        return 7
+
+    it = values()
+    first = next(it)
+    second = it.send(first * 2)
+    try:
+        next(it)
+    except StopIteration as stop:
+        return second * stop.value
+
+
+def f_exceptions(x):
+    try:
+        try:
+            raise ValueError("abc")
+        except KeyError:
+            return x
+        finally:
+            x = x + 1
+    except ValueError as error:
+        return x * len(error.args[0])
+
+
+def f_standard_library(x):
+    parts = [x, x + 1]
+    rows = [a * b for a, b in zip(parts, itertools.count(2), strict=False)]
+    total = functools.reduce(lambda a, b: a + b, rows)
+    ordered = sorted([3, 1, 2], key=lambda v: -v)
+    groups = collections.Counter("abca")
+    return total, ordered, dict(groups), list(itertools.product([1, 2], "a"))
+
+
+def f_context(x):
+    @contextlib.contextmanager
+    def shifted(v):
+        yield v + 1
+
+    with shifted(x) as y, torch.no_grad():
+        z = y * 2
+    return z, torch.is_grad_enabled()
+
+
+def f_match(x):
+    match (1, [2, 3]):
+        case (1, [a, *rest]):
+            return x + a, rest
+    return x
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [f_arithmetic, f_closure, f_containers, f_objects, f_generator, f_exceptions,
+     f_standard_library, f_context, f_match],
+    ids=lambda fn: fn.__name__[2:],
+)  # fmt: skip
+def test_function_without_breaks_gives_what_python_gives(fn: Callable[..., object]) -> None:
+    found = translated(fn, X, fullgraph=True)
+    assert found.break_reason is None and found.graph is not None
+    assert same(found.result, fn(X))
+
+
+def b_print(x):
+    y = x + 1
+    print(end="")
+    return y * 2
+
+
+def b_branch(x):
+    y = x + 1
+    y = y * 2 if y.sum() > 0 else y * 3
+    return y + 1
+
+
+def b_item(x):
+    return x + x.sum().item()
+
+
+def b_no_grad(x):
+    with torch.no_grad():
+        y = x * 2
+        torch._dynamo.graph_break()
+        z = y + 1, torch.is_grad_enabled()
+    return z, torch.is_grad_enabled()
+
+
+def b_try(x):
+    y = x + 1
+    try:
+        torch._dynamo.graph_break()
+        raise ValueError("v")
+    except ValueError:
+        y = y - 1
+    return y
+
+
+def b_closure(x):
+    k = 1
+
+    def add(z):
+        nonlocal k
+        k += 1
+        return z + k
+
+    y = add(x)
+    torch._dynamo.graph_break()
+    return add(y), k
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [b_print, b_branch, b_item, b_no_grad, b_try, b_closure],
+    ids=lambda fn: fn.__name__[2:],
+)
+def test_function_with_a_break_goes_on_behind_it(fn: Callable[..., object]) -> None:
+    found = translated(fn, X)
+    assert found.break_reason is not None and found.has_break
+    assert same(found.result, fn(X))
+
+
+def test_break_under_fullgraph_raises_and_names_the_line() -> None:
+    with pytest.raises(Unsupported, match="print") as caught:
+        translated(b_print, X, fullgraph=True)
+    assert "b_print" in str(caught.value) and 'print(end="")' in str(caught.value)
+
+
+def test_changes_of_arguments_and_globals_are_made_after_the_graph() -> None:
+    def change(items, table, point):
+        global counter
+        counter += 1
+        old = point.a
+        items.append(table["k"] * 2)
+        table["z"] = items[0] + 1
+        point.a = point.a * 2
+        point.new = counter
+        del items[1]
+        return old, len(items)
+
+    def arguments() -> list[object]:
+        return [[X, 1], {"k": X}, Point(X, 2)]
+
+    global counter
+    counter = 0
+    plain, compiled = arguments(), arguments()
+    expected = change(*plain)
+    counter = 0
+    found = translated(change, *compiled, fullgraph=True)
+    assert same(found.result, expected) and counter == 1
+    assert same(plain[:2], compiled[:2]) and same(vars(plain[2]), vars(compiled[2]))
+
+
+def test_module_is_inlined_with_parameters_as_inputs() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+
+    def run(x):
+        return net(x)
+
+    found = translated(run, X, fullgraph=True)
+    assert torch.equal(found.result, net(X))
+    names = [node.name for node in found.graph.graph.nodes if node.op == "placeholder"]
+    assert len(names) == 3 and any("weight" in name for name in names)
+
+
+def test_wrong_shapes_raise_while_tracing() -> None:
+    def wrong(x):
+        return x + torch.ones(3)
+
+    with pytest.raises(TorchRuntimeError, match="must match"):
+        translated(wrong, X)
+
+
+def test_function_without_tensor_operations_runs_as_it_is() -> None:
+    with pytest.raises(SkipFrame, match="no content"):
+        translated(lambda x: len(x), [1, 2])
+
+
+def test_guards_name_what_the_trace_relied_on() -> None:
+    def use(x, n, items):
+        return x * n + items[0]
+
+    found = translated(use, X, 3, [1, "unused"])
+    kinds = {(r.source.name(), r.kind) for r in found.guards}
+    assert ("L['x']", "TENSOR_MATCH") in kinds and ("L['n']", "CONSTANT_MATCH") in kinds
+    assert ("L['items']", "SEQUENCE_LENGTH") in kinds
+    assert ("L['items'][0]", "CONSTANT_MATCH") in kinds
+    assert not any(name == "L['items'][1]" for name, _ in kinds)
+
+
+def test_returned_input_is_the_same_object() -> None:
+    def keep(x, items):
+        return x, items, x + 1
+
+    items = [1]
+    found = translated(keep, X, items)
+    assert found.result[0] is X and found.result[1] is items

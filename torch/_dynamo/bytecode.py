@@ -1,0 +1,113 @@
+"""Programs: the normal form of a code object, prepared for the interpreter, with the analyses
+that a graph break needs: which locals are still read, and whether a place lies in a loop."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch._dynamo.opcodes import Instruction
+
+_READS = frozenset({"LOAD_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"})
+
+
+class Program:
+    """The instructions of a code object. `origin` is the code that the programmer wrote, and
+    `places` gives for each instruction its number there; they differ for resume functions."""
+
+    __slots__ = ("_live", "code", "index", "instructions", "origin", "places", "steps")
+
+    def __init__(
+        self,
+        code: types.CodeType,
+        instructions: list[Instruction],
+        origin: types.CodeType | None = None,
+        places: list[int] | None = None,
+    ) -> None:
+        from torch._dynamo.symbolic_convert import HANDLERS, unknown
+
+        self.code = code
+        self.instructions = instructions
+        self.steps: list[tuple[Callable, Instruction]] = [
+            (HANDLERS.get(ins.opname, unknown), ins) for ins in instructions
+        ]
+        self.index = {id(ins): i for i, ins in enumerate(instructions)}
+        self.origin = origin or code
+        self.places = places
+        self._live: list[frozenset[str]] | None = None
+
+    def place(self, index: int) -> int:
+        """The number of an instruction in the original code."""
+        return index if self.places is None else self.places[index]
+
+    def successors(self, index: int) -> list[int]:
+        """Instructions that may run after one."""
+        from torch._dynamo.opcodes import TERMINATORS
+
+        ins = self.instructions[index]
+        found = []
+        if ins.target is not None:
+            found.append(self.index[id(ins.target)])
+        if ins.opname not in TERMINATORS:
+            found.append(index + 1)
+        if ins.handler is not None:
+            found.append(self.index[id(ins.handler)])
+        return found
+
+    def live(self, index: int) -> frozenset[str]:
+        """Locals whose value may still be read when the instruction is about to run."""
+        if self._live is None:
+            self._live = self._find_live()
+        return self._live[index]
+
+    def _find_live(self) -> list[frozenset[str]]:
+        count = len(self.instructions)
+        after = [self.successors(i) for i in range(count)]
+        live: list[frozenset[str]] = [frozenset()] * (count + 1)
+        changed = True
+        while changed:
+            changed = False
+            for i in range(count - 1, -1, -1):
+                ins = self.instructions[i]
+                new = frozenset().union(*[live[s] for s in after[i]])
+                if ins.opname == "STORE_FAST" and ins.handler is None:
+                    new -= {ins.argval}
+                elif ins.opname in _READS:
+                    new |= {ins.argval}
+                if new != live[i]:
+                    live[i] = new
+                    changed = True
+        return live
+
+    def in_loop(self, index: int) -> bool:
+        """Whether a jump behind or at the instruction leads back before or to it."""
+        for i in range(index, len(self.instructions)):
+            target = self.instructions[i].target
+            if target is not None and self.index[id(target)] <= index and i >= index:
+                return True
+        return False
+
+
+# Code objects are equal when their text is; programs belong to one object.
+_by_id: dict[int, tuple[weakref.ref, Program]] = {}
+
+
+def program_of(code: types.CodeType) -> Program:
+    """The program of a code object."""
+    found = _by_id.get(id(code))
+    if found is not None and found[0]() is code:
+        return found[1]
+    from torch._dynamo.opcodes import decode
+
+    program = Program(code, decode(code))
+    register_program(code, program)
+    return program
+
+
+def register_program(code: types.CodeType, program: Program) -> None:
+    """Gives a code object its program."""
+    key = id(code)
+    _by_id[key] = (weakref.ref(code, lambda _, known=_by_id: known.pop(key, None)), program)

@@ -1,0 +1,240 @@
+"""Writes the code that takes the place of the traced function: load the inputs, call the graph,
+make the objects that live on, make the changes, return or go on after a break. It is written
+as Python text and compiled by Python itself, so that it can be read and does not depend on the
+version."""
+
+from __future__ import annotations
+
+import keyword
+import types
+from typing import TYPE_CHECKING
+
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.source import (
+    AttrSource,
+    ClassDictSource,
+    ClosureSource,
+    DictKeySource,
+    GetItemSource,
+    GlobalSource,
+    LocalSource,
+    TensorPropertySource,
+    TypeSource,
+)
+from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
+from torch._dynamo.variables.constant import LITERALS, ConstantVariable
+from torch._dynamo.variables.user_defined import DELETED, UserDefinedObjectVariable
+
+if TYPE_CHECKING:
+    from torch._dynamo.output_graph import OutputGraph
+    from torch._dynamo.variables.functions import CellVariable
+    from torch._guards import Source
+
+_CONSTANT = "\x00constant %d"
+
+
+class Codegen:
+    """The text of one function. `reads` take values from the running program, before the graph is
+    called and anything is changed; then `loads` make new objects and `effects` change old ones."""
+
+    def __init__(self, out: OutputGraph, code: types.CodeType) -> None:
+        self.out = out
+        self.code = code
+        self.reads: list[str] = []
+        self.loads: list[str] = []
+        self.effects: list[str] = []
+        self.tail: list[str] = []
+        self.consts: list[object] = []
+        self._const_names: dict[int, str] = {}
+        self._names: dict[int, str] = {}
+        self._busy: set[int] = set()
+        self._sources: dict[Source, str] = {}
+        self.outputs: list[VariableTracker] = []
+        self._outputs: dict[object, int] = {}
+        self._count = 0
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+        self.params = code.co_varnames[:count]
+        self._local = {n: _identifier(n, i) for i, n in enumerate(self.params)}
+
+    # ---- pieces of text
+
+    def temporary(self) -> str:
+        """A new name."""
+        self._count += 1
+        return f"__t{self._count}"
+
+    def load(self, line: str) -> None:
+        """A statement before the changes."""
+        self.loads.append(line)
+
+    def effect(self, line: str) -> None:
+        """A statement that changes something."""
+        self.effects.append(line)
+
+    def name_for(self, text: str) -> str:
+        """A name for the value of an expression."""
+        name = self.temporary()
+        self.loads.append(f"{name} = {text}")
+        return name
+
+    def made(self, vt: VariableTracker, name: str) -> None:
+        """The value has this name from now on."""
+        self._names[id(vt)] = name
+
+    def const(self, value: object) -> str:
+        """A name for an object that is part of the code."""
+        name = self._const_names.get(id(value))
+        if name is None:
+            name = f"__k{len(self.consts)}"
+            self.consts.append(value)
+            self._const_names[id(value)] = name
+        return name
+
+    def constant(self, value: object) -> str:
+        """A constant as text."""
+        if type(value) in LITERALS and type(value) is not float and type(value) is not complex:
+            return f"({value!r})" if type(value) is int else repr(value)
+        return self.const(value)
+
+    # ---- values
+
+    def expr(self, vt: VariableTracker) -> str:
+        """An expression for a value; the same object gets the same name."""
+        if type(vt) is LazyVariableTracker:
+            if not vt.is_realized():
+                return self.source(vt.source)
+            vt = vt.realize()
+        if type(vt) is ConstantVariable:
+            if vt.source is None or type(vt.value) in LITERALS:
+                return self.constant(vt.value)
+        name = self._names.get(id(vt))
+        if name is not None:
+            return name
+        if vt.source is not None:
+            name = self.source(vt.source)
+            self._names[id(vt)] = name
+            return name
+        if id(vt) in self._busy:
+            unimplemented("reconstruct", repr(vt), "an immutable value that contains itself")
+        self._busy.add(id(vt))
+        graph_value = self.out.graph_value(vt)
+        if graph_value is not None:
+            text = self.graph_output(graph_value, vt)
+        else:
+            text = vt.reconstruct(self)
+        self._busy.discard(id(vt))
+        if id(vt) in self._names:
+            return self._names[id(vt)]
+        if vt.is_mutable() and not text.isidentifier():
+            text = self.name_for(text)
+        self._names[id(vt)] = text
+        return text
+
+    def graph_output(self, node: object, vt: VariableTracker) -> str:
+        """The name of a value that the graph computes."""
+        index = self._outputs.get(node)
+        if index is None:
+            index = self._outputs[node] = len(self.outputs)
+            self.outputs.append(vt)
+        return f"__o{index}"
+
+    def new_object(self, vt: UserDefinedObjectVariable) -> str:
+        """An object of a class written in Python, with its attributes."""
+        cls = self.const(vt.cls)
+        given = "".join(f", {self.expr(a)}" for a in vt.init_args)
+        base = next(c for c in vt.cls.__mro__ if not c.__flags__ & (1 << 9))
+        name = self.name_for(f"{self.const(base)}.__new__({cls}{given})")
+        self.made(vt, name)
+        if vt.contents is not None and vt.contents.is_mutable():
+            before, self.effects = self.effects, []
+            vt.contents.write_back(self, name)
+            self.loads += self.effects
+            self.effects = before
+        for attr, value in vt.attrs.items():
+            if value is not DELETED:
+                self.load(f"object.__setattr__({name}, {attr!r}, {self.expr(value)})")
+        return name
+
+    def new_cell(self, cell: CellVariable) -> str:
+        """A cell that the trace made."""
+        name = self.name_for(f"{self.const(types.CellType)}()")
+        self.made(cell, name)
+        if cell.contents is not None:
+            self.load(f"{name}.cell_contents = {self.expr(cell.contents)}")
+        return name
+
+    def source(self, source: Source) -> str:
+        """A name for what a source gives, read before the changes."""
+        name = self._sources.get(source)
+        if name is None:
+            text = self.source_text(source)
+            name = text
+            if not text.isidentifier():
+                name = self.temporary()
+                self.reads.append(f"{name} = {text}")
+            self._sources[source] = name
+        return name
+
+    def source_text(self, source: Source) -> str:
+        """A source as an expression of this function."""
+        if isinstance(source, LocalSource):
+            return self._local.get(source.local_name, source.local_name)
+        if isinstance(source, GlobalSource):
+            return f"{self.const(self.out.root_globals)}[{source.global_name!r}]"
+        if isinstance(source, ClosureSource):
+            place = self.code.co_freevars.index(source.cell_name)
+            return f"__cells[{place}]"
+        base = self.source(source.base)
+        if isinstance(source, AttrSource):
+            if all(p.isidentifier() and not keyword.iskeyword(p) for p in source.member.split(".")):
+                return f"{base}.{source.member}"
+            return f"getattr({base}, {source.member!r})"
+        if isinstance(source, GetItemSource):
+            return f"{base}[{self.constant(source.index)}]"
+        if isinstance(source, TypeSource):
+            return f"{self.const(type)}({base})"
+        if isinstance(source, ClassDictSource):
+            return f"{base}.__mro__[{source.place}].__dict__[{source.member!r}]"
+        if isinstance(source, DictKeySource):
+            return f"{self.const(list)}({base})[{source.index}]"
+        if isinstance(source, TensorPropertySource):
+            call = f"{base}.{source.prop.method_name()}()"
+            return call if source.idx is None else f"{call}[{source.idx}]"
+        raise AssertionError(f"no code for {source!r}")
+
+    # ---- the function
+
+    def assemble(self, graph_call: list[str]) -> types.CodeType:
+        """The code object. `graph_call` are the statements that run the graph."""
+        head = [
+            f"{name} = {_CONSTANT % i!r}"
+            for i, name in enumerate(f"__k{i}" for i in range(len(self.consts)))
+        ]
+        free = self.code.co_freevars
+        if free:
+            head.append(f"__cells = (lambda: ({', '.join(free)},)).__closure__")
+        body = [*head, *self.reads, *graph_call, *self.loads, *self.effects, *self.tail]
+        params = ", ".join(self._local[n] for n in self.params)
+        text = "\n".join(f"        {line}" for line in body) or "        pass"
+        outer = "".join(f"    {name} = None\n" for name in free)
+        full = f"def __outer():\n{outer}    def __compiled({params}):\n{text}\n"
+        self.text = full
+        module = compile(full, self.code.co_filename, "exec", dont_inherit=True)
+        inner = next(c for c in module.co_consts if isinstance(c, types.CodeType))
+        made = next(c for c in inner.co_consts if isinstance(c, types.CodeType))
+        return self._finish(made)
+
+    def _finish(self, made: types.CodeType) -> types.CodeType:
+        table = {_CONSTANT % i: value for i, value in enumerate(self.consts)}
+        consts = tuple(table.get(c, c) if type(c) is str else c for c in made.co_consts)
+        return made.replace(
+            co_consts=consts,
+            co_name=self.code.co_name,
+            co_qualname=getattr(self.code, "co_qualname", self.code.co_name),
+            co_firstlineno=self.code.co_firstlineno,
+        )
+
+
+def _identifier(name: str, index: int) -> str:
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"__p{index}"

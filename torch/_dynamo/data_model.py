@@ -1,0 +1,752 @@
+"""Python's operations on trackers: operators, comparison, truth, attributes, iteration, sorting.
+The frame of the interpreter derives from this class; each operation follows CPython's protocol
+(special methods looked up on the class, reflected operands, identity before equality)."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch._dynamo.exc import (
+    ObservedException,
+    raise_error,
+    raise_observed,
+    unimplemented,
+)
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import (
+    FALSE,
+    TRUE,
+    ConstantVariable,
+    wrap_result,
+)
+from torch._dynamo.variables.dicts import ConstDictVariable, DictViewVariable, SetVariable, pairs_of
+from torch._dynamo.variables.functions import UserMethodVariable
+from torch._dynamo.variables.iter import IteratorVariable
+from torch._dynamo.variables.lists import (
+    BaseListVariable,
+    ListVariable,
+    RangeVariable,
+    SizeVariable,
+    TupleVariable,
+)
+from torch._dynamo.variables.misc import GetAttrVariable
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.user_defined import (
+    _MISSING,
+    UserDefinedClassVariable,
+    UserDefinedObjectVariable,
+    class_attribute,
+)
+
+if TYPE_CHECKING:
+    from torch._dynamo.output_graph import OutputGraph
+
+# Special methods of an operator: the left operand's, the right operand's.
+_SPECIAL = {
+    operator.add: ("__add__", "__radd__"),
+    operator.sub: ("__sub__", "__rsub__"),
+    operator.mul: ("__mul__", "__rmul__"),
+    operator.truediv: ("__truediv__", "__rtruediv__"),
+    operator.floordiv: ("__floordiv__", "__rfloordiv__"),
+    operator.mod: ("__mod__", "__rmod__"),
+    operator.pow: ("__pow__", "__rpow__"),
+    operator.matmul: ("__matmul__", "__rmatmul__"),
+    operator.and_: ("__and__", "__rand__"),
+    operator.or_: ("__or__", "__ror__"),
+    operator.xor: ("__xor__", "__rxor__"),
+    operator.lshift: ("__lshift__", "__rlshift__"),
+    operator.rshift: ("__rshift__", "__rrshift__"),
+    operator.eq: ("__eq__", "__eq__"),
+    operator.ne: ("__ne__", "__ne__"),
+    operator.lt: ("__lt__", "__gt__"),
+    operator.le: ("__le__", "__ge__"),
+    operator.gt: ("__gt__", "__lt__"),
+    operator.ge: ("__ge__", "__le__"),
+}
+INPLACE = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv,
+    operator.imod: operator.mod,
+    operator.ipow: operator.pow,
+    operator.imatmul: operator.matmul,
+    operator.iand: operator.and_,
+    operator.ior: operator.or_,
+    operator.ixor: operator.xor,
+    operator.ilshift: operator.lshift,
+    operator.irshift: operator.rshift,
+}
+COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
+_UNARY = {
+    operator.neg: "__neg__",
+    operator.pos: "__pos__",
+    operator.invert: "__invert__",
+    operator.abs: "__abs__",
+    abs: "__abs__",
+}
+_SYMBOL = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
+    operator.floordiv: "//", operator.mod: "%", operator.pow: "** or pow()",
+    operator.matmul: "@", operator.and_: "&", operator.or_: "|", operator.xor: "^",
+    operator.lshift: "<<", operator.rshift: ">>", operator.lt: "<", operator.le: "<=",
+    operator.gt: ">", operator.ge: ">=",
+}  # fmt: skip
+_NOT_IMPLEMENTED = object()
+
+
+class DataModel:
+    """Operations on trackers."""
+
+    out: OutputGraph
+
+    # ---- changes
+
+    def mutate(self, vt: VariableTracker) -> None:
+        """The object is about to change."""
+        if vt.source is not None:
+            self.out.side_effects.note(vt)
+        vt.changed = True
+
+    def mutate_contents(self, obj: UserDefinedObjectVariable, name: str) -> None:
+        """A method of the builtin container inside an object may change it."""
+        if obj.source is not None:
+            self.out.side_effects.note(obj)
+
+    # ---- numbers
+
+    def as_index(self, vt: VariableTracker) -> int | slice | object:
+        """A value as an index."""
+        if type(vt) is ConstantVariable:
+            return vt.value
+        if isinstance(vt, SymNodeVariable):
+            return vt.evaluate()
+        if vt.is_python_constant():
+            return vt.as_python_constant()
+        if vt.python_type() is slice:
+            return slice(*[self.as_index(item) for item in vt.items])
+        if isinstance(vt, UserDefinedObjectVariable):
+            found = vt.special(self, "__index__")
+            if found is not None:
+                return self.as_index(found.call_function(self, [], {}))
+        unimplemented("index", repr(vt), "an index that is not known while tracing")
+
+    def constant_or_text(self, vt: VariableTracker) -> object:
+        """A value for the message of an exception."""
+        return vt.as_python_constant() if vt.is_python_constant() else vt.describe()
+
+    # ---- truth and identity
+
+    def truth(self, vt: VariableTracker) -> bool:
+        """bool(vt), known while tracing."""
+        found = vt.truth(self)
+        if found is True or found is False:
+            return found
+        if isinstance(found, SymNodeVariable):
+            return found.truth(self)
+        unimplemented(
+            "Data-dependent branching",
+            f"attempted to branch on {vt!r}",
+            "Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). "
+            "Dynamo does not support tracing dynamic control flow.",
+            ("Use `torch.cond` to express dynamic control flow.",),
+        )
+
+    def identical(self, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+        """a is b"""
+        found = a.is_same(b)
+        if found is None:
+            found = b.is_same(a)
+        if found is None:
+            unimplemented(
+                "identity", f"{a!r} is {b!r}", "whether two values are one object is not known"
+            )
+        return TRUE if found else FALSE
+
+    def same_or_equal(self, a: VariableTracker, b: VariableTracker) -> bool:
+        """What `in` asks of an item."""
+        if a.is_same(b) is True:
+            return True
+        return self.equal(a, b)
+
+    def equal(self, a: VariableTracker, b: VariableTracker) -> bool:
+        """a == b, known while tracing."""
+        return self.truth(self.binary(operator.eq, a, b))
+
+    # ---- operators
+
+    def unary(self, op: Callable, a: VariableTracker) -> VariableTracker:
+        """op(a)"""
+        if op is operator.not_:
+            found = a.truth(self)
+            if found is True or found is False:
+                return FALSE if found else TRUE
+            if isinstance(found, SymNodeVariable):
+                return self.out.call(self, torch.sym_not, [found], {})
+            if isinstance(found, TensorVariable):
+                unimplemented(
+                    "Data-dependent branching", f"not {a!r}", "the truth of a tensor's data"
+                )
+        if isinstance(a, ConstantVariable):
+            try:
+                return wrap_result(self, op(a.value))
+            except Exception as error:
+                raise_observed(self, error)
+        if isinstance(a, TensorVariable | SymNodeVariable):
+            return self.out.call(self, op, [a], {})
+        if isinstance(a, UserDefinedObjectVariable):
+            found = a.special(self, _UNARY[op])
+            if found is not None:
+                return found.call_function(self, [], {})
+        raise_error(
+            self,
+            TypeError,
+            f"bad operand type for unary {op.__name__}: {a.python_type().__name__!r}",
+        )
+
+    def binary(self, op: Callable, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+        """op(a, b)"""
+        if type(a) is ConstantVariable and type(b) is ConstantVariable:
+            try:
+                return wrap_result(self, op(a.value, b.value))
+            except Exception as error:
+                raise_observed(self, error)
+        if self._has_override(a) or self._has_override(b):
+            return self._by_special_methods(op, a, b)
+        if isinstance(a, TensorVariable) or isinstance(b, TensorVariable):
+            return self._tensor_binary(op, a, b)
+        if isinstance(a, SymNodeVariable) or isinstance(b, SymNodeVariable):
+            found = self._symbolic(op, a, b)
+            if found is not None:
+                return found
+        if op in INPLACE:
+            return self._inplace(op, a, b)
+        found = self._builtin_binary(op, a, b)
+        if found is not None:
+            return found
+        return self._by_special_methods(op, a, b)
+
+    def _has_override(self, vt: VariableTracker) -> bool:
+        return isinstance(vt, UserDefinedObjectVariable)
+
+    def _tensor_binary(
+        self, op: Callable, a: VariableTracker, b: VariableTracker
+    ) -> VariableTracker:
+        for vt in (a, b):
+            if not isinstance(vt, TensorVariable | SymNodeVariable | ConstantVariable):
+                if isinstance(vt, BaseListVariable | ConstDictVariable | UserDefinedClassVariable):
+                    if op in (operator.eq, operator.ne):
+                        return ConstantVariable(op is operator.ne)
+        for vt in (a, b):
+            if (
+                vt.is_python_constant()
+                and vt.as_python_constant() is None
+                and op
+                in (
+                    operator.eq,
+                    operator.ne,
+                )
+            ):
+                return ConstantVariable(op is operator.ne)
+        return self.out.call(self, op, [a, b], {})
+
+    def _symbolic(
+        self, op: Callable, a: VariableTracker, b: VariableTracker
+    ) -> VariableTracker | None:
+        for vt in (a, b):
+            number = isinstance(vt, SymNodeVariable) or (
+                isinstance(vt, ConstantVariable) and isinstance(vt.value, int | float)
+            )
+            if not number:
+                if isinstance(vt, BaseListVariable | ConstantVariable):
+                    a, b = (
+                        ConstantVariable(x.evaluate()) if isinstance(x, SymNodeVariable) else x
+                        for x in (a, b)
+                    )
+                    return self.binary(op, a, b)
+                return None
+        return self.out.call(self, INPLACE.get(op, op), [a, b], {})
+
+    def _inplace(self, op: Callable, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+        plain = INPLACE[op]
+        if isinstance(a, ListVariable) and op is operator.iadd:
+            return a.call_method(self, "__iadd__", [b], {})
+        if isinstance(a, ListVariable) and op is operator.imul:
+            self.mutate(a)
+            a.items[:] = a.items * self.as_index(b)
+            return a
+        if (
+            isinstance(a, SetVariable)
+            and a.cls is set
+            and isinstance(b, SetVariable | DictViewVariable)
+        ):
+            result = self.binary(plain, a, b)
+            self.mutate(a)
+            a.items = result.items
+            return a
+        if type(a) is ConstDictVariable and op is operator.ior:
+            a.update(self, [b], {})
+            return a
+        if (
+            isinstance(a, BaseListVariable)
+            and op is operator.iadd
+            and a.python_type().__name__ == "deque"
+        ):
+            return a.call_method(self, "__iadd__", [b], {})
+        return self.binary(plain, a, b)
+
+    def _builtin_binary(
+        self, op: Callable, a: VariableTracker, b: VariableTracker
+    ) -> VariableTracker | None:
+        if isinstance(a, BaseListVariable):
+            return self._list_binary(op, a, b)
+        if isinstance(b, BaseListVariable) and op is operator.mul:
+            return self._list_binary(op, b, a)
+        if isinstance(a, SetVariable | DictViewVariable) and isinstance(
+            b, SetVariable | DictViewVariable
+        ):
+            return self._set_binary(op, a, b)
+        if isinstance(a, ConstDictVariable) and isinstance(b, ConstDictVariable):
+            return self._dict_binary(op, a, b)
+        if a.is_python_constant() and b.is_python_constant():
+            try:
+                return VariableTracker.build(
+                    self, op(a.as_python_constant(), b.as_python_constant())
+                )
+            except Exception as error:
+                raise_observed(self, error)
+        if isinstance(a, ConstantVariable) and isinstance(a.value, str) and op is operator.mod:
+            return self.percent_format(a.value, b)
+        if (
+            op in (operator.eq, operator.ne)
+            and not isinstance(a, UserDefinedObjectVariable)
+            and not isinstance(b, UserDefinedObjectVariable)
+        ):
+            same = a.is_same(b)
+            if same is None:
+                unimplemented("equality", f"{a!r} == {b!r}", "whether they are equal is not known")
+            return ConstantVariable(same == (op is operator.eq))
+        return None
+
+    def _list_binary(
+        self, op: Callable, a: BaseListVariable, b: VariableTracker
+    ) -> VariableTracker | None:
+        if op is operator.add and isinstance(b, BaseListVariable):
+            sized = (a.cls is tuple or a.cls is torch.Size) == (
+                b.cls is tuple or b.cls is torch.Size
+            )
+            if not sized:
+                raise_error(
+                    self,
+                    TypeError,
+                    f"can only concatenate {a.python_type().__name__} (not "
+                    f'"{b.python_type().__name__}") to {a.python_type().__name__}',
+                )
+            if isinstance(b, SizeVariable) and a.cls is tuple:
+                return SizeVariable([*a.items, *b.items])
+            return a.like([*a.items, *b.items])
+        if op is operator.mul and b.python_type() in (int, bool):
+            return a.like(a.items * self.as_index(b))
+        if op in COMPARISONS and isinstance(b, BaseListVariable):
+            return self._compare_sequences(op, a, b)
+        if op is operator.eq:
+            return FALSE if not isinstance(b, UserDefinedObjectVariable) else None
+        if op is operator.ne:
+            return TRUE if not isinstance(b, UserDefinedObjectVariable) else None
+        if isinstance(b, UserDefinedObjectVariable):
+            return None
+        raise_error(
+            self,
+            TypeError,
+            f"unsupported operand type(s) for {_SYMBOL.get(op, op.__name__)}: "
+            f"{a.python_type().__name__!r} and {b.python_type().__name__!r}",
+        )
+
+    def _compare_sequences(
+        self, op: Callable, a: BaseListVariable, b: BaseListVariable
+    ) -> VariableTracker:
+        if isinstance(a, RangeVariable) and isinstance(b, RangeVariable):
+            return ConstantVariable(op(a.value, b.value))
+        kinds = [tuple if issubclass(v.python_type(), tuple) else v.cls for v in (a, b)]
+        if kinds[0] is not kinds[1]:
+            if op in (operator.eq, operator.ne):
+                return ConstantVariable(op is operator.ne)
+            raise_error(self, TypeError, "sequences of different types have no order")
+        if op in (operator.eq, operator.ne) and len(a.items) != len(b.items):
+            return ConstantVariable(op is operator.ne)
+        for x, y in zip(a.unpack(self), b.unpack(self), strict=False):
+            if not self.same_or_equal(x, y):
+                if op in (operator.eq, operator.ne):
+                    return ConstantVariable(op is operator.ne)
+                return self.binary(op, x, y)
+        return ConstantVariable(op(len(a.items), len(b.items)))
+
+    def _set_binary(
+        self, op: Callable, a: VariableTracker, b: VariableTracker
+    ) -> VariableTracker | None:
+        if isinstance(a, DictViewVariable):
+            if a.kind == "values":
+                return None
+            a = a.as_set(self)
+        if isinstance(b, DictViewVariable):
+            b = b.as_set(self)
+        if op in COMPARISONS:
+            return ConstantVariable(op(set(a.items), set(b.items)))
+        if op in (operator.or_, operator.and_, operator.sub, operator.xor):
+            return a.combined(self, op, b)
+        return None
+
+    def _dict_binary(
+        self, op: Callable, a: ConstDictVariable, b: ConstDictVariable
+    ) -> VariableTracker | None:
+        if op is operator.or_:
+            made = a.copied()
+            made.update(self, [b], {})
+            return made
+        if op in (operator.eq, operator.ne):
+            same = set(a.items) == set(b.items) and all(
+                self.same_or_equal(a.lookup_hash(k), b.lookup_hash(k)) for k in list(a.items)
+            )
+            return ConstantVariable(same == (op is operator.eq))
+        return None
+
+    def _by_special_methods(
+        self, op: Callable, a: VariableTracker, b: VariableTracker
+    ) -> VariableTracker:
+        if op in INPLACE:
+            found = self._call_special(a, f"__{op.__name__}__", b)
+            if found is not _NOT_IMPLEMENTED:
+                return found
+            op = INPLACE[op]
+        left, right = _SPECIAL.get(op, (None, None))
+        if left is None:
+            unimplemented("operator", f"{op}({a!r}, {b!r})", "an operator without special method")
+        order = [(a, left, b), (b, right, a)]
+        kinds = a.python_type(), b.python_type()
+        if (
+            kinds[0] is not kinds[1]
+            and issubclass(kinds[1], kinds[0])
+            and isinstance(b, UserDefinedObjectVariable)
+        ):
+            order.reverse()
+        elif kinds[0] is kinds[1] and op not in COMPARISONS:
+            order.pop()
+        for obj, name, other in order:
+            found = self._call_special(obj, name, other)
+            if found is not _NOT_IMPLEMENTED:
+                return found
+        if op is operator.eq or op is operator.ne:
+            if op is operator.ne:
+                found = self._call_special(a, "__eq__", b)
+                if found is not _NOT_IMPLEMENTED:
+                    return self.unary(operator.not_, found)
+            return ConstantVariable((a is b) == (op is operator.eq))
+        raise_error(
+            self,
+            TypeError,
+            f"unsupported operand type(s) for {_SYMBOL.get(op, op.__name__)}: "
+            f"{kinds[0].__name__!r} and {kinds[1].__name__!r}",
+        )
+
+    def _call_special(
+        self, obj: VariableTracker, name: str, other: VariableTracker
+    ) -> VariableTracker | object:
+        if isinstance(obj, UserDefinedObjectVariable):
+            raw = class_attribute(obj.cls, name)
+            if raw is _MISSING or raw is None:
+                return _NOT_IMPLEMENTED
+            if not isinstance(raw, types.FunctionType):
+                return self._call_c_special(obj, name, raw, other)
+            result = obj.bind(self, name, raw).call_function(self, [other], {})
+        elif isinstance(obj, TensorVariable):
+            if not hasattr(torch.Tensor, name):
+                return _NOT_IMPLEMENTED
+            if isinstance(other, UserDefinedObjectVariable):
+                return _NOT_IMPLEMENTED
+            result = obj.call_method(self, name, [other], {})
+        else:
+            return _NOT_IMPLEMENTED
+        if result.is_python_constant() and result.as_python_constant() is NotImplemented:
+            return _NOT_IMPLEMENTED
+        return result
+
+    def _call_c_special(
+        self, obj: UserDefinedObjectVariable, name: str, raw: object, other: VariableTracker
+    ) -> VariableTracker | object:
+        inner = getattr(other, "contents", None) or other
+        if obj.contents is None or raw is getattr(object, name, None):
+            return _NOT_IMPLEMENTED
+        for op, names in _SPECIAL.items():
+            if names[0] == name:
+                found = self._builtin_binary(op, obj.contents, inner)
+                return _NOT_IMPLEMENTED if found is None else found
+        return obj.call_c_method(self, name, [other], {})
+
+    def contains(self, item: VariableTracker, container: VariableTracker) -> VariableTracker:
+        """item in container"""
+        if isinstance(container, ConstantVariable):
+            if item.is_python_constant():
+                try:
+                    return ConstantVariable(item.as_python_constant() in container.value)
+                except TypeError as error:
+                    raise_observed(self, error)
+            unimplemented("contains", f"{item!r} in {container!r}", "the item is not known")
+        if isinstance(container, UserDefinedObjectVariable):
+            found = container.special(self, "__contains__")
+            if found is None:
+                hit = any(self.same_or_equal(x, item) for x in container.iterate(self))
+                return ConstantVariable(hit)
+            result = found.call_function(self, [item], {})
+            return ConstantVariable(self.truth(result))
+        if isinstance(container, IteratorVariable):
+            hit = any(self.same_or_equal(x.realize(), item) for x in container.iterate(self))
+            return ConstantVariable(hit)
+        return container.call_method(self, "__contains__", [item], {})
+
+    # ---- attributes
+
+    def getattr(self, obj: VariableTracker, name: str) -> VariableTracker:
+        """obj.name"""
+        return obj.getattr(self, name)
+
+    def has_attribute(self, obj: VariableTracker, name: str) -> bool:
+        """hasattr(obj, name)"""
+        if isinstance(obj, TensorVariable) and name in ("grad_fn", "data", "grad"):
+            return True
+        if isinstance(obj, GetAttrVariable):
+            return hasattr(obj.python_type(), name)
+        try:
+            obj.getattr(self, name)
+        except ObservedException as error:
+            if issubclass(error.value.python_type(), AttributeError):
+                return False
+            raise
+        return True
+
+    def attribute_of_builtin(self, obj: VariableTracker, name: str) -> VariableTracker:
+        """An attribute of an object of a builtin class: a method, or the class."""
+        cls = obj.python_type()
+        if name == "__class__":
+            return VariableTracker.build(self, cls)
+        if name == "__doc__":
+            return ConstantVariable(cls.__doc__)
+        if not hasattr(cls, name):
+            raise_error(self, AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
+        return GetAttrVariable(obj, name)
+
+    def class_attribute(self, cls: type, name: str) -> object | None:
+        """What a class has under a name, unbound; None without."""
+        found = class_attribute(cls, name)
+        return None if found is _MISSING else found
+
+    def bind_class_attribute(
+        self, obj: VariableTracker, cls: type, name: str, raw: object
+    ) -> VariableTracker:
+        """A class attribute as read from an instance that is not a UserDefinedObjectVariable."""
+        if isinstance(raw, types.FunctionType):
+            return UserMethodVariable(VariableTracker.build(self, raw), obj)
+        if isinstance(raw, property):
+            return VariableTracker.build(self, raw.fget).call_function(self, [obj], {})
+        if isinstance(raw, staticmethod):
+            return VariableTracker.build(self, raw.__func__)
+        if isinstance(raw, classmethod):
+            owner = VariableTracker.build(self, cls)
+            return UserMethodVariable(VariableTracker.build(self, raw.__func__), owner)
+        if callable(raw):
+            return GetAttrVariable(obj, name)
+        return VariableTracker.build(self, raw)
+
+    def overrides(self, vt: VariableTracker, *names: str) -> bool:
+        """Whether the class of a value defines one of these methods in Python."""
+        return any(
+            isinstance(class_attribute(vt.python_type(), name), types.FunctionType)
+            for name in names
+        )
+
+    # ---- items and iteration
+
+    def getitem(self, obj: VariableTracker, key: VariableTracker) -> VariableTracker:
+        """obj[key]"""
+        return obj.getitem(self, key)
+
+    def make_iterator(self, vt: VariableTracker) -> VariableTracker:
+        """iter(vt)"""
+        from torch._dynamo.variables.generators import GeneratorVariable
+
+        if isinstance(vt, IteratorVariable | GeneratorVariable):
+            return vt
+        if isinstance(vt, UserDefinedObjectVariable):
+            raw = class_attribute(vt.cls, "__iter__")
+            if isinstance(raw, types.FunctionType):
+                return vt.bind(self, "__iter__", raw).call_function(self, [], {})
+        kind = vt.python_type()
+        try:
+            cls = type(iter(kind())) if kind in (list, tuple, set, str, dict) else type(iter([]))
+        except TypeError:
+            cls = type(iter([]))
+        return IteratorVariable(iter(vt.iterate(self)), cls)
+
+    def next(self, vt: VariableTracker) -> VariableTracker:
+        """next(vt)"""
+        if isinstance(vt, IteratorVariable):
+            return vt.next(self)
+        if isinstance(vt, UserDefinedObjectVariable):
+            found = vt.special(self, "__next__")
+            if found is None:
+                raise_error(self, TypeError, f"{vt.cls.__name__!r} object is not an iterator")
+            return found.call_function(self, [], {})
+        return vt.call_method(self, "__next__", [], {})
+
+    def iterate_result(self, vt: VariableTracker) -> Iterator[VariableTracker]:
+        """The values of an iterator that __iter__ returned."""
+        if isinstance(vt, IteratorVariable):
+            return vt.iterate(self)
+        return self._iterate_by_next(vt)
+
+    def _iterate_by_next(self, vt: VariableTracker) -> Iterator[VariableTracker]:
+        while True:
+            try:
+                value = self.next(vt)
+            except ObservedException as error:
+                if issubclass(error.value.python_type(), StopIteration):
+                    return
+                raise
+            yield value
+
+    def iterate_by_index(self, vt: VariableTracker) -> Iterator[VariableTracker]:
+        """The old protocol: items 0, 1, 2, ... until IndexError."""
+        index = 0
+        while True:
+            try:
+                value = vt.getitem(self, ConstantVariable(index))
+            except ObservedException as error:
+                if issubclass(error.value.python_type(), IndexError):
+                    return
+                raise
+            yield value
+            index += 1
+
+    def length(self, vt: VariableTracker) -> VariableTracker:
+        """len(vt)"""
+        if isinstance(vt, ConstantVariable):
+            try:
+                return ConstantVariable(len(vt.value))
+            except TypeError as error:
+                raise_observed(self, error)
+        found = getattr(vt, "length", None)
+        if found is not None:
+            return found(self)
+        if vt.is_python_constant():
+            try:
+                return ConstantVariable(len(vt.as_python_constant()))
+            except TypeError as error:
+                raise_observed(self, error)
+        raise_error(self, TypeError, f"object of type {vt.python_type().__name__!r} has no len()")
+
+    def pairs(self, vt: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
+        """The pairs of a mapping."""
+        return pairs_of(self, vt)
+
+    def sort(self, items: Args, kwargs: Kwargs) -> Args:
+        """sorted(items, key=, reverse=)"""
+        key = kwargs.get("key")
+        reverse = kwargs.get("reverse")
+        if key is not None and key.is_python_constant() and key.as_python_constant() is None:
+            key = None
+        marks = items if key is None else [key.call_function(self, [item], {}) for item in items]
+        ordered = sorted(
+            zip(marks, items, strict=True),
+            key=lambda pair: _Ordered(self, pair[0]),
+            reverse=reverse is not None and self.truth(reverse),
+        )
+        return [item for _, item in ordered]
+
+    # ---- texts
+
+    def format_text(self, text: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """text.format(...) with values that are not constants: as far as they can be shown."""
+        shown = [self.shown(a) for a in args]
+        named = {k: self.shown(v) for k, v in kwargs.items()}
+        try:
+            return ConstantVariable(text.format(*shown, **named))
+        except (IndexError, KeyError, ValueError, AttributeError) as error:
+            raise_observed(self, error)
+
+    def percent_format(self, text: str, value: VariableTracker) -> VariableTracker:
+        """text % value"""
+        if isinstance(value, TupleVariable):
+            shown: object = tuple(self.shown(item) for item in value.unpack(self))
+        else:
+            shown = self.shown(value)
+        try:
+            return ConstantVariable(text % shown)
+        except Exception as error:
+            raise_observed(self, error)
+
+    def shown(self, vt: VariableTracker) -> object:
+        """A value whose text Python can make: a constant, or the text of the object."""
+        if vt.is_python_constant():
+            return vt.as_python_constant()
+        if isinstance(vt, SymNodeVariable):
+            return vt.evaluate()
+        return self.text(vt, "__str__").as_python_constant()
+
+    def text(self, vt: VariableTracker, name: str) -> VariableTracker:
+        """str(vt) or repr(vt)"""
+        if vt.is_python_constant() and not isinstance(vt, UserDefinedObjectVariable):
+            value = vt.as_python_constant()
+            return ConstantVariable(str(value) if name == "__str__" else repr(value))
+        if isinstance(vt, SymNodeVariable):
+            return ConstantVariable(str(vt.evaluate()))
+        if isinstance(vt, UserDefinedObjectVariable):
+            for method in (name, "__repr__") if name == "__str__" else (name,):
+                raw = class_attribute(vt.cls, method)
+                if isinstance(raw, types.FunctionType):
+                    return vt.bind(self, method, raw).call_function(self, [], {})
+                if raw is not getattr(object, method) and raw is not _MISSING:
+                    return vt.call_c_method(self, method, [], {})
+        if isinstance(vt, BaseListVariable | ConstDictVariable) and not any(
+            isinstance(x, TensorVariable) for x in vt.children()
+        ):
+            return self._text_of_container(vt)
+        unimplemented(
+            "text of an object", f"str({vt!r})", "the text of this value is not known while tracing"
+        )
+
+    def _text_of_container(self, vt: VariableTracker) -> VariableTracker:
+        class Shown:
+            def __init__(self, text: str) -> None:
+                self.text = text
+
+            def __repr__(self) -> str:
+                return self.text
+
+        def plain(item: VariableTracker) -> Shown:
+            return Shown(self.text(item.realize(), "__repr__").as_python_constant())
+
+        if isinstance(vt, ConstDictVariable):
+            return ConstantVariable(repr({plain(k): plain(v) for k, v in vt.items.values()}))
+        items = [plain(item) for item in vt.items]
+        return ConstantVariable(repr(tuple(items) if vt.cls is tuple else items))
+
+
+@functools.total_ordering
+class _Ordered:
+    """An item that Python's sort compares through the trace."""
+
+    __slots__ = ("tx", "vt")
+
+    def __init__(self, tx: DataModel, vt: VariableTracker) -> None:
+        self.tx, self.vt = tx, vt
+
+    def __lt__(self, other: _Ordered) -> bool:
+        return self.tx.truth(self.tx.binary(operator.lt, self.vt, other.vt))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Ordered) and self.tx.equal(self.vt, other.vt)

@@ -1,0 +1,269 @@
+"""Guard records of a trace as a guard tree: a manager for each source, and on it the conditions."""
+
+from __future__ import annotations
+
+import math
+import types
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch._C._dynamo import guards as _guards
+from torch._dynamo.source import (
+    AttrSource,
+    ClassDictSource,
+    ClosureSource,
+    DictKeySource,
+    GetItemSource,
+    GlobalSource,
+    LocalSource,
+    TensorProperty,
+    TensorPropertySource,
+    TypeSource,
+)
+from torch._dynamo.variables.constant import is_constant_type
+
+if TYPE_CHECKING:
+    from torch._dynamo.output_graph import GuardRecord, OutputGraph
+    from torch._guards import Source
+
+GuardManager = _guards.GuardManager
+RootGuardManager = _guards.RootGuardManager
+
+
+class GuardBuilder:
+    """Builds the tree of one compiled function."""
+
+    def __init__(self, code: types.CodeType, fn_globals: dict[str, object]) -> None:
+        self.root = RootGuardManager()
+        self.globals = fn_globals
+        self._managers: dict[Source, GuardManager] = {}
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+        self._places = {n: i for i, n in enumerate(code.co_varnames[:count])}
+        self._cells = {n: count + i for i, n in enumerate(code.co_freevars)}
+        self.texts: list[str] = []
+
+    def manager(self, source: Source) -> GuardManager:
+        """The manager of a source."""
+        found = self._managers.get(source)
+        if found is None:
+            found = self._managers[source] = self._make(source)
+        return found
+
+    def _make(self, source: Source) -> GuardManager:
+        name = source.name()
+        if isinstance(source, LocalSource):
+            place = self._places[source.local_name]
+            return self.root.frame_local_manager((source.local_name, place), name)
+        if isinstance(source, ClosureSource):
+            place = self._cells[source.cell_name]
+            return self.root.frame_local_manager((source.cell_name, place), name)
+        if isinstance(source, GlobalSource):
+            names = self.root.globals_dict_manager(self.globals, "G")
+            return names.dict_getitem_manager(source.global_name, name)
+        base = self.manager(source.base)
+        if isinstance(source, AttrSource):
+            return self._attribute(base, source.member, name)
+        if isinstance(source, GetItemSource):
+            if isinstance(source.index, DictKeySource):
+                place = source.index.index
+                return base.lambda_manager(lambda d: list(dict.values(d))[place], name)
+            return base.getitem_manager(source.index, name)
+        if isinstance(source, TypeSource):
+            return base.type_manager(name)
+        if isinstance(source, ClassDictSource):
+            owner = base.type_mro_manager().tuple_getitem_manager(source.place)
+            return owner.type_dict_manager(source.member, name)
+        if isinstance(source, DictKeySource):
+            return base.dict_key_manager(source.index, name)
+        if isinstance(source, TensorPropertySource):
+            if source.prop is TensorProperty.SIZE:
+                return base.tensor_size_manager(source.idx, name)
+            if source.prop is TensorProperty.STRIDE:
+                return base.tensor_stride_manager(source.idx, name)
+            return base.tensor_storage_offset_manager(name)
+        raise AssertionError(f"no guard manager for {source!r}")
+
+    def _attribute(self, base: GuardManager, member: str, name: str) -> GuardManager:
+        special = _SPECIAL_ATTRIBUTES.get(member)
+        if special is not None:
+            return getattr(base, special)(name)
+        for part in member.split("."):
+            base = base.getattr_manager(part, name)
+        return base
+
+    def add(self, record: GuardRecord) -> None:
+        """Adds the condition of a record."""
+        name = record.source.name()
+        text = _RULES[record.kind](self, self.manager(record.source), record.value, name)
+        self.texts.append(text)
+
+
+_SPECIAL_ATTRIBUTES = {
+    "__defaults__": "func_defaults_manager",
+    "__kwdefaults__": "func_kwdefaults_manager",
+    "__closure__": "func_closure_manager",
+    "__code__": "func_code_manager",
+    "cell_contents": "cell_contents_manager",
+    "grad": "grad_manager",
+    "__dict__": "get_generic_dict_manager",
+}
+
+
+def _constant(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str:
+    if value is None:
+        m.add_none_match_guard([f"{name} is None"])
+        return f"{name} is None"
+    if value is True:
+        m.add_true_match_guard([f"{name} == True"])
+        return f"{name} == True"
+    if value is False:
+        m.add_false_match_guard([f"{name} == False"])
+        return f"{name} == False"
+    if isinstance(value, float) and math.isnan(value):
+        m.add_float_is_nan_guard([f"math.isnan({name})"])
+        return f"math.isnan({name})"
+    m.add_equals_match_guard(value, [f"{name} == {value!r}"])
+    return f"{name} == {value!r}"
+
+
+def _type(b: GuardBuilder, m: GuardManager, value: type, name: str) -> str:
+    text = f"___check_type_id({name}, {id(value)})"
+    m.add_type_match_guard(id(value), [text])
+    return text
+
+
+def _identity(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str:
+    text = f"___check_obj_id({name}, {id(value)})"
+    try:
+        weakref.ref(value)
+    except TypeError:
+        m.add_id_match_guard(id(value), [text])
+    else:
+        m.add_object_match_guard(value, [text])
+    return text
+
+
+def _function(b: GuardBuilder, m: GuardManager, value: types.FunctionType, name: str) -> str:
+    if not name.startswith("L["):
+        return _identity(b, m, value, name)
+    # A function made anew for each call is the same as long as its code is; its cells and default
+    # values have guards of their own.
+    _type(b, m, types.FunctionType, name)
+    code = value.__code__
+    m.func_code_manager(f"{name}.__code__").add_id_match_guard(
+        id(code), [f"___check_obj_id({name}.__code__, {id(code)})"]
+    )
+    b.root.__dict__.setdefault("kept", []).append(code)
+    count = len(value.__defaults__ or ())
+    if count:
+        m.func_defaults_manager(f"{name}.__defaults__").add_length_check_guard(
+            count, [f"len({name}.__defaults__) == {count}"]
+        )
+    else:
+        m.func_defaults_manager(f"{name}.__defaults__").add_none_match_guard(
+            [f"{name}.__defaults__ is None"]
+        )
+    return f"___check_obj_id({name}.__code__, {id(code)})"
+
+
+def _length(b: GuardBuilder, m: GuardManager, value: int, name: str) -> str:
+    text = f"len({name}) == {value}"
+    m.add_length_check_guard(value, [text])
+    return text
+
+
+def _keys(b: GuardBuilder, m: GuardManager, value: dict, name: str) -> str:
+    keys = list(dict.keys(value)) if isinstance(value, dict) else list(value)
+    if all(_plain_key(k) for k in keys):
+        text = f"list(dict.keys({name})) == {keys!r}"
+        m.add_dict_keys_guard(keys, [text])
+    else:
+        text = f"len({name}) == {len(keys)}"
+        m.add_dict_length_check_guard(len(keys), [text])
+        for place, key in enumerate(keys):
+            if _plain_key(key):
+                m.dict_key_manager(place).add_equals_match_guard(key, [f"{name} key {key!r}"])
+    return text
+
+
+def _plain_key(key: object) -> bool:
+    if isinstance(key, tuple):
+        return all(_plain_key(item) for item in key)
+    return is_constant_type(type(key)) or isinstance(key, type)
+
+
+def _tensor(b: GuardBuilder, m: GuardManager, value: tuple, name: str) -> str:
+    tensor, sizes, strides = value
+    text = f"check_tensor({name})"
+    m.add_tensor_match_guard(tensor, sizes, strides, name, [text])
+    return text
+
+
+def _absent(b: GuardBuilder, m: GuardManager, value: str, name: str) -> str:
+    text = f"not ___dict_contains({value!r}, {name}.__dict__)"
+    m.get_generic_dict_manager(f"{name}.__dict__").add_dict_contains_guard(False, value, [text])
+    return text
+
+
+def _alias(b: GuardBuilder, m: GuardManager, value: Source, name: str) -> str:
+    text = f"{name} is {value.name()}"
+    _guards.install_object_aliasing_guard(m, b.manager(value), [text])
+    return text
+
+
+def _equals(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str:
+    m.add_equals_match_guard(value, [f"{name} == {value!r}"])
+    return f"{name} == {value!r}"
+
+
+_RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
+    "CONSTANT_MATCH": _constant,
+    "EQUALS_MATCH": _equals,
+    "TYPE_MATCH": _type,
+    "ID_MATCH": _identity,
+    "FUNCTION_MATCH": _function,
+    "SEQUENCE_LENGTH": _length,
+    "DICT_KEYS": _keys,
+    "TENSOR_MATCH": _tensor,
+    "NOT_PRESENT_IN_GENERIC_DICT": _absent,
+    "OBJECT_ALIASING": _alias,
+}
+
+
+def build(
+    code: types.CodeType, fn_globals: dict[str, object], out: OutputGraph
+) -> tuple[RootGuardManager, list[str]]:
+    """The guard tree of a trace, and its conditions in words."""
+    builder = GuardBuilder(code, fn_globals)
+    builder.root.add_global_state_guard(["___check_global_state()"])
+    for record in out.guards.values():
+        builder.add(record)
+    tensors = [item.source for item in out.inputs if isinstance(item.example, torch.Tensor)]
+    if len(tensors) > 1:
+        names = [source.name() for source in tensors]
+        _guards.install_no_tensor_aliasing_guard(
+            [builder.manager(source) for source in tensors],
+            names,
+            [f"check_no_aliasing({', '.join(names)})"],
+        )
+    _add_shapes(builder, out)
+    return builder.root, builder.texts
+
+
+def _add_shapes(builder: GuardBuilder, out: OutputGraph) -> None:
+    """Relations between sizes, as one condition on the frame."""
+    if not out.shape_sources:
+        return
+    values = [value for value, _ in out.shape_sources]
+    sources = [source for _, source in out.shape_sources]
+    texts = out.shape_env.produce_guards(values, sources, ignore_static=True)
+    if not texts:
+        return
+    joined = " and ".join(f"({text})" for text in texts)
+    scope = {"G": builder.globals, "torch": torch, "math": math}
+    check = eval(f"lambda L: {joined}", scope)
+    builder.root.add_epilogue_lambda_guard(check, texts)
+    builder.texts.extend(texts)

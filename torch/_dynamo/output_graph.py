@@ -1,0 +1,429 @@
+"""The graph that a trace builds: nodes with fake values, inputs with their sources, guards as
+records, and the compiled function that the backend makes of it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import torch.fx
+from torch._C._dynamo.eval_frame import DisabledFunction
+from torch._dynamo.exc import (
+    BackendCompilerFailed,
+    TorchRuntimeError,
+    raise_observed,
+    unimplemented,
+)
+from torch._dynamo.side_effects import SideEffects
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.functions import CellVariable
+from torch._dynamo.variables.lists import (
+    ListVariable,
+    NamedTupleVariable,
+    SizeVariable,
+    TupleVariable,
+)
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._guards import TracingContext
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.node import map_aggregate
+
+if TYPE_CHECKING:
+    from torch._dynamo.codegen import Codegen
+    from torch._dynamo.symbolic_convert import Frame
+    from torch._dynamo.translate import Options
+    from torch._guards import Source
+
+_CANNOT_FAKE = (
+    fake_tensor.DataDependentOutputException,
+    fake_tensor.DynamicOutputShapeException,
+    fake_tensor.UnsupportedOperatorException,
+    fake_tensor.UnsupportedFakeTensorException,
+    symbolic_shapes.GuardOnDataDependentSymNode,
+    NotImplementedError,
+)
+_compiled_names = itertools.count(1)
+
+
+class GuardRecord(NamedTuple):
+    """A condition on the running program: `kind` names the check, `value` what it compares."""
+
+    source: Source | None
+    kind: str
+    value: object
+
+
+class GraphInput(NamedTuple):
+    """An input of the graph: its placeholder, its source, a real example."""
+
+    node: torch.fx.Node
+    source: Source
+    example: object
+
+
+class OutputGraph:
+    """The state of one trace, shared by all its frames."""
+
+    def __init__(self, root_globals: dict[str, object], options: Options) -> None:
+        self.root_globals = root_globals
+        self.options = options
+        self.graph = torch.fx.Graph()
+        self.shape_env = symbolic_shapes.ShapeEnv()
+        self.fake_mode = FakeTensorMode(shape_env=self.shape_env, export=options.export)
+        self.tracing_context = TracingContext(self.fake_mode)
+        self.guards: dict[tuple, GuardRecord] = {}
+        self.inputs: list[GraphInput] = []
+        self.side_effects = SideEffects()
+        # Trackers of existing objects by identity, and what must live as long as the trace.
+        self.known: dict[int, VariableTracker] = {}
+        self.keep: list[object] = []
+        self._cells: dict[int, CellVariable] = {}
+        self.symbol_nodes: dict[str, torch.fx.Node] = {}
+        self.symbol_inputs: dict[Source, VariableTracker] = {}
+        # Tensors and numbers with symbols, for the guards on shapes.
+        self.shape_sources: list[tuple[object, Source]] = []
+        # Context managers that are open, the outermost first.
+        self.contexts: list[VariableTracker] = []
+        self.has_break = False
+        self.attrs: dict[str, object] = {}
+        self.stack_texts = False
+        self.graph_module: torch.fx.GraphModule | None = None
+        self.compiled_name = ""
+        self.current_frame: Frame | None = None
+
+    # ---- guards and existing objects
+
+    def guard(self, source: Source | None, kind: str, value: object = None) -> None:
+        """Notes a condition on the running program."""
+        mark = value if kind in ("NOT_PRESENT_IN_GENERIC_DICT", "HASATTR", "SUBCLASS") else None
+        key = (source, kind, mark)
+        if key not in self.guards:
+            self.guards[key] = GuardRecord(source, kind, value)
+
+    def cell(self, real: types.CellType, name: str, source: Source | None) -> CellVariable:
+        """The tracker of an existing cell."""
+        found = self._cells.get(id(real))
+        if found is None:
+            found = self._cells[id(real)] = CellVariable(name, None, real, source)
+            self.keep.append(real)
+        return found
+
+    # ---- nodes
+
+    def add_input(self, source: Source, example: object, fake: object) -> torch.fx.Node:
+        """A placeholder for a value of the running program."""
+        name = re.sub(r"[^a-zA-Z0-9]+", "_", source.name())
+        name = re.sub(r"_+", "_", name)
+        if name[:1].isdigit():
+            name = f"G_{name}"
+        with self.graph.inserting_before(self._first_operation()):
+            node = self.graph.placeholder(name)
+        node.meta["example_value"] = fake
+        node.meta["grapharg_source"] = source
+        self.inputs.append(GraphInput(node, source, example))
+        return node
+
+    def add_symbol(
+        self, name: str, source: Source, number: int, symbol: torch.SymInt
+    ) -> torch.fx.Node:
+        """A placeholder for a symbol that stands for a size."""
+        with self.graph.inserting_before(self._first_operation()):
+            node = self.graph.placeholder(name, type_expr=torch.SymInt)
+        node.meta["example_value"] = symbol
+        self.inputs.append(GraphInput(node, source, number))
+        return node
+
+    def _first_operation(self) -> torch.fx.Node:
+        for node in self.graph.nodes:
+            if node.op != "placeholder":
+                return node
+        return self.graph._root
+
+    def call(self, tx: Frame, target: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """A call of a function in the graph."""
+        return self.node(tx, "call_function", target, args, kwargs)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """A call of a method of a tensor in the graph."""
+        return self.node(tx, "call_method", name, args, kwargs)
+
+    def call_effect(
+        self, tx: Frame, target: Callable, args: Args, kwargs: Kwargs
+    ) -> VariableTracker:
+        """A call that is kept although it returns nothing."""
+        return self.node(tx, "call_function", target, args, kwargs, True)
+
+    def node(
+        self,
+        tx: Frame,
+        op: str,
+        target: Callable | str,
+        args: Args,
+        kwargs: Kwargs,
+        effect: bool = False,
+    ) -> VariableTracker:
+        """A node and its value."""
+        node_args = tuple([a.as_proxy() for a in args])
+        node_kwargs = {k: v.as_proxy() for k, v in kwargs.items()}
+        result = self.run_fake(tx, op, target, node_args, node_kwargs)
+        if not _in_graph(result):
+            if not effect and not _has_effect(target):
+                return VariableTracker.build(tx, result)
+        made = self.graph.create_node(op, target, node_args, node_kwargs)
+        made.meta["example_value"] = result
+        made.meta["stack_trace"] = tx.user_stack_text() if self.stack_texts else None
+        if isinstance(result, torch.Tensor):
+            for arg in (*args, *kwargs.values()):
+                if type(arg) is TensorVariable and arg.fake is result:
+                    arg.node = made
+                    return arg
+        return self.wrap_node(tx, made, result)
+
+    def run_fake(
+        self,
+        tx: Frame,
+        op: str,
+        target: Callable | str,
+        node_args: tuple,
+        node_kwargs: dict[str, object],
+    ) -> object:
+        """What the call gives on fake tensors."""
+        args, kwargs = map_aggregate((node_args, node_kwargs), _example)
+        args, kwargs = _thawed(args), _thawed(kwargs)
+        try:
+            with self.fake_mode, torch._C.DisableTorchFunctionSubclass():
+                if op == "call_method":
+                    return getattr(args[0], target)(*args[1:], **kwargs)
+                return target(*args, **kwargs)
+        except _CANNOT_FAKE as error:
+            self._refuse(target, error)
+        except TorchRuntimeError:
+            raise
+        except Exception as error:
+            if not any(isinstance(a, torch.Tensor) for a in (*args, *kwargs.values())) and (
+                isinstance(error, ArithmeticError)
+            ):
+                raise_observed(tx, error)
+            if tx.catches_exceptions():
+                self._refuse(target, error)
+            raise TorchRuntimeError(
+                f"Dynamo failed to run FX node with fake tensors: {op} "
+                f"{_shown(target)}(*{args}, **{kwargs}): got {type(error).__name__}"
+                f"({str(error)!r})"
+            ).with_traceback(error.__traceback__) from None
+
+    def _refuse(self, target: Callable | str, error: Exception) -> None:
+        if isinstance(error, fake_tensor.DataDependentOutputException):
+            unimplemented(
+                "Unsupported Tensor.item() call with capture_scalar_outputs=False"
+                if "item" in _shown(target)
+                else "Data dependent operator",
+                str(error.func),
+                f"Operator `{error.func}` has a non-Tensor output whose value is dependent on "
+                "the data of Tensor inputs.",
+                (
+                    "Consider setting `torch._dynamo.config.capture_scalar_outputs = True` or env "
+                    "var `TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS=1` to include these operations in "
+                    "the captured graph.",
+                ),
+            )
+        if isinstance(error, fake_tensor.DynamicOutputShapeException):
+            unimplemented(
+                "Dynamic shape operator",
+                str(error.func),
+                f"Operator `{error.func}`'s output shape depends on input Tensor data.",
+                (
+                    "Enable tracing of dynamic shape operators with "
+                    "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`",
+                ),
+            )
+        unimplemented(
+            "operator without fake kernel", _shown(target), f"{type(error).__name__}: {error}"
+        )
+
+    def wrap_node(self, tx: Frame, node: torch.fx.Node, value: object) -> VariableTracker:
+        """The tracker of a value that a node computes."""
+        if isinstance(value, torch.Tensor):
+            return TensorVariable(node, value)
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            return SymNodeVariable.create(node, value)
+        if isinstance(value, tuple | list):
+            items = [self._item(tx, node, i, item) for i, item in enumerate(value)]
+            if isinstance(value, torch.Size):
+                return SizeVariable(items)
+            if type(value) is tuple:
+                return TupleVariable(items)
+            if type(value) is list:
+                return ListVariable(items)
+            return NamedTupleVariable(items, type(value))
+        if value is None or isinstance(value, int | float | str | torch.dtype | torch.device):
+            return ConstantVariable(value)
+        unimplemented(
+            "result of an operator",
+            f"{node.target}: {type(value)}",
+            f"a value of type {type(value).__name__} cannot leave the graph",
+        )
+
+    def _item(self, tx: Frame, node: torch.fx.Node, index: int, item: object) -> VariableTracker:
+        import operator
+
+        if not _in_graph(item):
+            return VariableTracker.build(tx, item)
+        part = self.graph.create_node("call_function", operator.getitem, (node, index), {})
+        part.meta["example_value"] = item
+        return self.wrap_node(tx, part, item)
+
+    def graph_value(self, vt: VariableTracker) -> torch.fx.Node | None:
+        """The node that computes a value, where the graph does."""
+        if isinstance(vt, TensorVariable | SymNodeVariable):
+            return vt.node
+        return None
+
+    def attribute_node(self, name: str, value: object) -> torch.fx.Node:
+        """A node that reads an attribute of the graph's own module, such as a subgraph."""
+        unique, number = name, 0
+        while unique in self.attrs:
+            unique = f"{name}_{number}"
+            number += 1
+        self.attrs[unique] = value
+        node = self.graph.create_node("get_attr", unique, (), {})
+        node.meta["example_value"] = value
+        return node
+
+    # ---- the compiled function
+
+    def count_calls(self) -> int:
+        """How many calls the graph has."""
+        return sum(1 for node in self.graph.nodes if node.op.startswith("call"))
+
+    def finish(self, cg: Codegen, tx: Frame) -> list[str]:
+        """Compiles the graph; the statements that call it."""
+        self._remove_unused(cg)
+        if not self.graph_calls_needed(cg):
+            return []
+        values = tuple([vt.as_proxy() for vt in cg.outputs])
+        self.graph.output(values)
+        compiled = self._compile(tx)
+        if self.has_break:
+            # Frames below the code of this entry are compiled; those of the graph are not.
+            compiled = DisabledFunction(compiled)
+        args = [cg.source(item.source) for item in self.inputs]
+        names = "".join(f"__o{i}, " for i in range(len(cg.outputs)))
+        call = f"{cg.const(compiled)}({', '.join(args)})"
+        return [f"({names}) = {call}" if names else call]
+
+    def graph_calls_needed(self, cg: Codegen) -> bool:
+        """Whether the graph does anything."""
+        return bool(cg.outputs) or self.count_calls() > 0
+
+    def _remove_unused(self, cg: Codegen) -> None:
+        import operator
+
+        used = {vt.as_proxy() for vt in cg.outputs}
+        for node in reversed(list(self.graph.nodes)):
+            if node.users or node in used:
+                continue
+            if (
+                node.op == "placeholder"
+                or node.op == "get_attr"
+                or (
+                    node.op == "call_function"
+                    and (
+                        (
+                            node.target is operator.getitem
+                            and isinstance(
+                                node.meta.get("example_value"), torch.Tensor | torch.SymInt
+                            )
+                            and isinstance(node.args[0].meta.get("example_value"), tuple | list)
+                        )
+                        or isinstance(node.meta.get("example_value"), torch.SymInt | torch.SymFloat)
+                    )
+                )
+            ):
+                self.graph.erase_node(node)
+        self.inputs = [item for item in self.inputs if not item.node._erased]
+
+    def _compile(self, tx: Frame) -> Callable:
+        self.compiled_name = f"__compiled_fn_{next(_compiled_names)}"
+        root = torch.nn.Module()
+        for name, value in self.attrs.items():
+            setattr(root, name, value)
+        module = torch.fx.GraphModule(root, self.graph, "GraphModule")
+        self.graph_module = module
+        examples = [item.example for item in self.inputs]
+        backend = self.options.backend
+        if backend is None:
+            return module.forward
+        try:
+            compiled = backend(module, examples)
+        except (torch._dynamo.exc.TorchDynamoException, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise BackendCompilerFailed(backend, error).with_traceback(
+                error.__traceback__
+            ) from None
+        if not callable(compiled):
+            raise BackendCompilerFailed(
+                backend, TypeError(f"the backend returned {compiled!r}, not a callable")
+            )
+        if compiled is module:
+            return module.forward
+        return compiled
+
+    def release(self) -> None:
+        """Forgets what the trace held of the running program."""
+        self.known.clear()
+        self.keep.clear()
+        self._cells.clear()
+        self.current_frame = None
+
+
+def _example(leaf: object) -> object:
+    return leaf.meta["example_value"] if isinstance(leaf, torch.fx.Node) else leaf
+
+
+def _thawed(value: object) -> object:
+    """The arguments as plain containers; a graph keeps its own kind."""
+    if isinstance(value, tuple):
+        items = [_thawed(item) for item in value]
+        if type(value) is tuple:
+            return tuple(items)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, list):
+        return [_thawed(item) for item in value]
+    if isinstance(value, dict):
+        return {k: _thawed(v) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(_example(value.start), _example(value.stop), _example(value.step))
+    return value
+
+
+def _in_graph(value: object) -> bool:
+    """Whether a value, or a part of it, is computed when the graph runs."""
+    if isinstance(value, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool):
+        return True
+    if isinstance(value, tuple | list):
+        return any(_in_graph(item) for item in value)
+    return False
+
+
+def _has_effect(target: Callable | str) -> bool:
+    """Whether a call is kept although nothing uses its result."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    return (
+        name.startswith(("_set_", "set_", "_enter", "_exit", "_saved", "_vmap_", "_grad_", "_jvp"))
+        or name.endswith("_")
+        or name in ("_assert_async", "_functional_assert_async", "setattr", "backward")
+        or isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator)
+    )
+
+
+def _shown(target: Callable | str) -> str:
+    return target if isinstance(target, str) else getattr(target, "__name__", str(target))

@@ -1,0 +1,86 @@
+"""Functions of C code written in Python, for the trace to run. They behave as what they stand
+for."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable, Generator, Iterable
+
+
+def call_module_with_hooks(module: object, *args: object, **kwargs: object) -> object:
+    """nn.Module.__call__ where the module has forward hooks."""
+    with_kwargs = module._forward_pre_hooks_with_kwargs
+    for number, hook in list(module._forward_pre_hooks.items()):
+        if number in with_kwargs:
+            changed = hook(module, args, kwargs)
+            if changed is not None:
+                args, kwargs = changed
+        else:
+            changed = hook(module, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+    result = module.forward(*args, **kwargs)
+    with_kwargs = module._forward_hooks_with_kwargs
+    for number, hook in list(module._forward_hooks.items()):
+        if number in with_kwargs:
+            changed = hook(module, args, kwargs, result)
+        else:
+            changed = hook(module, args, result)
+        if changed is not None:
+            result = changed
+    return result
+
+
+def under_context(make: Callable[[], object], fn: Callable) -> Callable:
+    """A function that runs under a context manager."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: object, **kwargs: object) -> object:
+        with make():
+            return fn(*args, **kwargs)
+
+    return wrapper
+
+
+def itemgetter(item: object, *items: object) -> Callable[[object], object]:
+    """operator.itemgetter"""
+    if not items:
+        return lambda obj: obj[item]
+    return lambda obj: tuple([obj[i] for i in (item, *items)])
+
+
+def attrgetter(attr: str, *attrs: str) -> Callable[[object], object]:
+    """operator.attrgetter"""
+
+    def follow(obj: object, path: str) -> object:
+        for name in path.split("."):
+            obj = getattr(obj, name)
+        return obj
+
+    if not attrs:
+        return lambda obj: follow(obj, attr)
+    return lambda obj: tuple([follow(obj, a) for a in (attr, *attrs)])
+
+
+def methodcaller(name: str, *args: object, **kwargs: object) -> Callable[[object], object]:
+    """operator.methodcaller"""
+    return lambda obj: getattr(obj, name)(*args, **kwargs)
+
+
+def count_elements(mapping: dict, iterable: Iterable) -> None:
+    """What collections.Counter counts with."""
+    for item in iterable:
+        mapping[item] = mapping.get(item, 0) + 1
+
+
+def finished_generator() -> Generator:
+    """A generator that has nothing more to give."""
+    made = (item for item in ())
+    list(made)
+    return made
+
+
+SUBSTITUTES: dict[object, Callable] = {
+    collections._count_elements: count_elements,
+}

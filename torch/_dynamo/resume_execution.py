@@ -1,0 +1,86 @@
+"""Functions that go on in the middle of another. After a graph break the rest of a function runs
+in a resume function: its parameters are the values on the stack and the locals that are still
+read, its body is the original bytecode entered at the place of the break. They are kept by
+place and by what is handed over, so that a loop comes back to the same function."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from typing import TYPE_CHECKING
+
+from torch._dynamo.bytecode import Program, program_of, register_program
+
+if TYPE_CHECKING:
+    from torch._dynamo.opcodes import Instruction
+
+_NO_SHAPE_FLAGS = ~(0x04 | 0x08)
+_resumes: dict[tuple, tuple[weakref.ref, types.CodeType]] = {}
+
+
+def _reachable(program: Program, start: int) -> list[int]:
+    """Numbers of the instructions that can run from a place on, in order."""
+    seen = {start}
+    todo = [start]
+    while todo:
+        for place in program.successors(todo.pop()):
+            if place not in seen:
+                seen.add(place)
+                todo.append(place)
+    return sorted(seen)
+
+
+def resume_code(
+    origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]
+) -> types.CodeType:
+    """The code that enters `origin` at an instruction with `depth` values on the stack and these
+    locals."""
+    key = (id(origin), place, depth, names)
+    found = _resumes.get(key)
+    if found is not None and found[0]() is origin:
+        return found[1]
+    made = _make(origin, place, depth, names)
+    _resumes[key] = (weakref.ref(origin, lambda _, known=_resumes: known.pop(key, None)), made)
+    return made
+
+
+def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]) -> types.CodeType:
+    from torch._dynamo.opcodes import Instruction, decode, encode
+
+    base = Program(origin, decode(origin))
+    stack = [f"___stack{i}" for i in range(depth)]
+    head: list[Instruction] = [
+        Instruction("RESUME", 0, 0),
+        *[Instruction("LOAD_FAST", None, name) for name in stack],
+        Instruction("JUMP", None, None, base.instructions[place]),
+    ]
+    kept = _reachable(base, place)
+    body = [base.instructions[i] for i in kept]
+    params = (*stack, *names)
+    made = encode(
+        [*head, *body],
+        origin,
+        name=f"torch_dynamo_resume_in_{origin.co_name}_at_{_line(base, place)}",
+        argcount=len(params),
+        posonlyargcount=0,
+        kwonlyargcount=0,
+        varnames=params,
+        cellvars=(),
+        freevars=(*origin.co_freevars, *origin.co_cellvars),
+        flags=origin.co_flags & _NO_SHAPE_FLAGS,
+    )
+    places = [place] * len(head) + kept
+    register_program(made, Program(made, [*head, *body], origin, places))
+    return made
+
+
+def _line(program: Program, place: int) -> int:
+    for ins in program.instructions[place:]:
+        if ins.lineno is not None:
+            return ins.lineno
+    return program.code.co_firstlineno
+
+
+def origin_program(program: Program) -> Program:
+    """The program of the code that the programmer wrote."""
+    return program if program.places is None else program_of(program.origin)

@@ -1,0 +1,115 @@
+"""What the traced program changes outside of itself: lists, dictionaries, attributes, cells,
+globals. Changes are made on trackers while tracing and written to the running program's
+objects after the graph, each object once, in the order in which they were first changed."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING
+
+import torch
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.user_defined import (
+    DELETED,
+    UserDefinedObjectVariable,
+)
+
+if TYPE_CHECKING:
+    from torch._dynamo.codegen import Codegen
+    from torch._dynamo.variables.functions import CellVariable
+
+
+class SideEffects:
+    """The changes of one trace."""
+
+    def __init__(self) -> None:
+        # Existing objects that were changed, in order.
+        self.changed: dict[int, VariableTracker] = {}
+        # Attributes of classes, functions, modules and tensors: object, its tracker, the values.
+        self.attrs: dict[int, tuple[object, VariableTracker, dict[str, VariableTracker]]] = {}
+        self.cells: dict[int, CellVariable] = {}
+        self.globals: dict[int, tuple[dict[str, object], dict[str, VariableTracker]]] = {}
+        # Calls to be made after the graph: function and arguments.
+        self.calls: list[tuple[object, list[VariableTracker]]] = []
+
+    def is_empty(self) -> bool:
+        """Whether nothing was changed."""
+        return not (self.changed or self.attrs or self.cells or self.globals or self.calls)
+
+    def note(self, vt: VariableTracker) -> None:
+        """An existing object is about to change."""
+        self.changed.setdefault(id(vt), vt)
+
+    def note_cell(self, cell: CellVariable) -> None:
+        """A cell of the running program is about to change."""
+        self.cells.setdefault(id(cell), cell)
+
+    def attribute(self, obj: object, name: str) -> VariableTracker | None:
+        """What the trace stored under an attribute of an object, if it did."""
+        if not self.attrs:
+            return None
+        found = self.attrs.get(id(obj))
+        return None if found is None else found[2].get(name)
+
+    def set_attribute(
+        self, obj: object, vt: VariableTracker, name: str, value: VariableTracker
+    ) -> None:
+        """Stores an attribute of an object that has no tracker with attributes of its own."""
+        self.attrs.setdefault(id(obj), (obj, vt, {}))[2][name] = value
+
+    def global_value(self, names: dict[str, object], name: str) -> VariableTracker | None:
+        """What the trace stored in a global variable, if it did."""
+        if not self.globals:
+            return None
+        found = self.globals.get(id(names))
+        return None if found is None else found[1].get(name)
+
+    def set_global(self, names: dict[str, object], name: str, value: VariableTracker) -> None:
+        """Stores a global variable."""
+        self.globals.setdefault(id(names), (names, {}))[1][name] = value
+
+    # ---- code
+
+    def write(self, cg: Codegen) -> None:
+        """Emits the code that makes the changes."""
+        for vt in list(self.changed.values()):
+            self._write_object(cg, vt)
+        for _, vt, values in self.attrs.values():
+            target = cg.expr(vt)
+            for name, value in values.items():
+                if value is DELETED:
+                    cg.effect(f"del {target}.{name}")
+                else:
+                    cg.effect(f"{target}.{name} = {cg.expr(value)}")
+        for cell in self.cells.values():
+            if cell.contents is None:
+                cg.effect(f"del {cg.expr(cell)}.cell_contents")
+            else:
+                cg.effect(f"{cg.expr(cell)}.cell_contents = {cg.expr(cell.contents)}")
+        for names, values in self.globals.values():
+            target = cg.const(names)
+            for name, value in values.items():
+                if value is DELETED:
+                    cg.effect(f"del {target}[{name!r}]")
+                else:
+                    cg.effect(f"{target}[{name!r}] = {cg.expr(value)}")
+        for fn, args in self.calls:
+            cg.effect(f"{cg.const(fn)}({', '.join(cg.expr(a) for a in args)})")
+
+    def _write_object(self, cg: Codegen, vt: VariableTracker) -> None:
+        target = cg.expr(vt)
+        if not isinstance(vt, UserDefinedObjectVariable):
+            vt.write_back(cg, target)
+            return
+        if vt.contents is not None and vt.contents.changed:
+            vt.contents.write_back(cg, target)
+        setter = "object.__setattr__"
+        for name, value in vt.attrs.items():
+            if value is DELETED:
+                cg.effect(f"object.__delattr__({target}, {name!r})")
+            elif isinstance(vt.value, torch.nn.Module) and not isinstance(
+                vt.value.__dict__.get(name), types.MappingProxyType
+            ):
+                cg.effect(f"{target}.__dict__[{name!r}] = {cg.expr(value)}")
+            else:
+                cg.effect(f"{setter}({target}, {name!r}, {cg.expr(value)})")

@@ -1,0 +1,879 @@
+"""The symbolic interpreter: a frame runs the normal form of a function's bytecode on trackers.
+Calls of Python functions run in frames of their own. The root frame decides what happens where
+the trace cannot go on: it writes code for what was traced so far, leaves the instruction to
+Python, and goes on behind it in a function of its own (resume_execution)."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import operator
+import sys
+import traceback
+import types
+from typing import TYPE_CHECKING
+
+from torch._dynamo import trace_rules
+from torch._dynamo.bytecode import Program, program_of
+from torch._dynamo.data_model import DataModel
+from torch._dynamo.exc import (
+    ObservedException,
+    raise_error,
+    raise_observed,
+    unimplemented,
+)
+from torch._dynamo.source import AttrSource, GetItemSource, GlobalSource
+from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker
+from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
+from torch._dynamo.variables.dicts import ConstDictVariable, SetVariable
+from torch._dynamo.variables.exceptions import ExceptionVariable
+from torch._dynamo.variables.functions import (
+    BaseUserFunctionVariable,
+    CellVariable,
+    NestedUserFunctionVariable,
+)
+from torch._dynamo.variables.iter import IteratorVariable
+from torch._dynamo.variables.lists import (
+    BaseListVariable,
+    ListVariable,
+    SliceVariable,
+    TupleVariable,
+)
+from torch._dynamo.variables.misc import UNBOUND, PythonModuleVariable
+from torch._dynamo.variables.user_defined import (
+    DELETED,
+    UserDefinedClassVariable,
+    UserDefinedObjectVariable,
+)
+
+if TYPE_CHECKING:
+    from torch._dynamo.opcodes import Instruction
+    from torch._dynamo.output_graph import OutputGraph
+
+BINARY = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "@": operator.matmul,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
+    ">>": operator.rshift, "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul,
+    "/=": operator.itruediv, "//=": operator.ifloordiv, "%=": operator.imod,
+    "**=": operator.ipow, "@=": operator.imatmul, "&=": operator.iand, "|=": operator.ior,
+    "^=": operator.ixor, "<<=": operator.ilshift, ">>=": operator.irshift,
+}  # fmt: skip
+COMPARE = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_GENERATOR, _COROUTINE = 0x20, 0x80 | 0x200
+_DEEPEST = 150
+
+
+class Frame(DataModel):
+    """One activation of a function."""
+
+    def __init__(
+        self,
+        out: OutputGraph,
+        program: Program,
+        fn_globals: dict[str, object],
+        parent: Frame | None = None,
+        fn: BaseUserFunctionVariable | None = None,
+    ) -> None:
+        self.out = out
+        self.program = program
+        self.code = program.code
+        self.globals = fn_globals
+        self.parent = parent
+        self.fn = fn
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.ip = 0
+        self.stack: list[VariableTracker] = []
+        self.locals: dict[str, VariableTracker] = {}
+        self.cells: dict[str, CellVariable] = {}
+        self.result: VariableTracker | None = None
+        self.yielded = False
+        # The exception being handled, as sys.exception() has it.
+        self.handling: VariableTracker | None = None if parent is None else parent.handling
+        # Sources of globals are left out where the file is part of a library.
+        self.is_library = trace_rules.is_library_file(self.code.co_filename)
+
+    # ---- running
+
+    def run(self) -> VariableTracker:
+        """Runs to the return, or to the next yield (then `yielded` is set)."""
+        steps = self.program.steps
+        while True:
+            handler, ins = steps[self.ip]
+            self.ip += 1
+            try:
+                if handler(self, ins):
+                    return self.result
+            except ObservedException as error:
+                self.unwind(ins, error)
+
+    def unwind(self, ins: Instruction, error: ObservedException) -> None:
+        """Goes to the handler of an exception, or leaves the frame with it."""
+        if ins.handler is None:
+            raise error
+        value = error.value
+        if self.handling is not None and self.handling is not value:
+            if isinstance(value, ExceptionVariable) and "__context__" not in value.attrs:
+                value.attrs["__context__"] = self.handling
+        del self.stack[ins.depth :]
+        if ins.lasti:
+            self.stack.append(ConstantVariable(self.ip - 1))
+        self.stack.append(value)
+        self.ip = self.program.index[id(ins.handler)]
+
+    def catches_exceptions(self) -> bool:
+        """Whether the program could handle an exception raised now."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.ip and frame.program.steps[frame.ip - 1][1].handler is not None:
+                return True
+            frame = frame.parent
+        return False
+
+    # ---- where the trace is
+
+    def line(self) -> int:
+        """The line of the current instruction."""
+        place = max(self.ip - 1, 0)
+        while place >= 0:
+            number = self.program.steps[place][1].lineno
+            if number is not None:
+                return number
+            place -= 1
+        return self.code.co_firstlineno
+
+    def user_stack(self) -> list[traceback.FrameSummary]:
+        """The user's frames, the outermost first."""
+        frames = []
+        frame: Frame | None = self
+        while frame is not None:
+            code, line = frame.code, frame.line()
+            text = linecache.getline(code.co_filename, line).strip()
+            frames.append(traceback.FrameSummary(code.co_filename, line, code.co_name, line=text))
+            frame = frame.parent
+        return frames[::-1]
+
+    def user_stack_text(self) -> str:
+        """The user's frames as a traceback shows them."""
+        return "".join(traceback.StackSummary.from_list(self.user_stack()).format())
+
+    # ---- calls
+
+    def call(self, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """fn(*args, **kwargs)"""
+        return fn.call_function(self, args, kwargs)
+
+    def inline(self, fn: BaseUserFunctionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """Runs a function's bytecode in a frame of its own."""
+        code = fn.code()
+        if self.depth > _DEEPEST:
+            unimplemented("recursion", fn.name(), "calls are nested too deep to be traced")
+        if code.co_flags & _COROUTINE:
+            unimplemented("coroutine", fn.name(), "async functions are not traced")
+        bound = fn.bind(self, args, kwargs)
+        child = Frame(self.out, program_of(code), fn.globals(), self, fn)
+        child.enter(bound, fn.cells(self))
+        if code.co_flags & _GENERATOR:
+            from torch._dynamo.variables.generators import GeneratorVariable
+
+            return GeneratorVariable(child)
+        return child.run()
+
+    def enter(self, bound: dict[str, VariableTracker], cells: list[CellVariable]) -> None:
+        """Gives the frame its parameters and the cells of its closure."""
+        self.locals = bound
+        for name in self.code.co_cellvars:
+            self.cells[name] = CellVariable(name, bound.pop(name, None))
+        self.cells.update(zip(self.code.co_freevars, cells, strict=True))
+
+    def call_by_rule(
+        self, rule: object, fn: VariableTracker, value: object, args: Args, kwargs: Kwargs
+    ) -> VariableTracker:
+        """A call of a function that is not run by its bytecode."""
+        from torch._dynamo.variables import torch as torch_rules
+
+        return torch_rules.call(self, rule, fn, value, args, kwargs)
+
+    def construct(
+        self, cls: UserDefinedClassVariable, args: Args, kwargs: Kwargs
+    ) -> VariableTracker:
+        """cls(...)"""
+        from torch._dynamo.variables import construction
+
+        return construction.construct(self, cls, args, kwargs)
+
+    def call_class_method(
+        self, cls: UserDefinedClassVariable, name: str, args: Args, kwargs: Kwargs
+    ) -> VariableTracker:
+        """cls.name(...) for a method that C code defines."""
+        from torch._dynamo.variables import construction
+
+        return construction.class_method(self, cls, name, args, kwargs)
+
+    def call_c_base(
+        self, obj: VariableTracker, name: str, raw: object, args: Args, kwargs: Kwargs
+    ) -> VariableTracker:
+        """A method of a base class in C, called on an object of a derived class."""
+        from torch._dynamo.variables import construction
+
+        return construction.c_base_method(self, obj, name, raw, args, kwargs)
+
+    def size_of(self, tensor: VariableTracker, dim: int) -> VariableTracker:
+        """One size of a tensor, symbolic or not."""
+        from torch._dynamo.variables import builder
+
+        return builder.size_of(self, tensor, dim)
+
+    # ---- stack
+
+    def push(self, vt: VariableTracker) -> None:
+        """Puts a value on the stack."""
+        self.stack.append(vt)
+
+    def pop(self) -> VariableTracker:
+        """Takes a value off the stack."""
+        return self.stack.pop()
+
+    def popn(self, count: int) -> Args:
+        """Takes values off the stack, the lowest first."""
+        if not count:
+            return []
+        taken = self.stack[-count:]
+        del self.stack[-count:]
+        return taken
+
+
+# ---- instructions. Each returns something true to leave the frame.
+
+
+def NOP(self: Frame, ins: Instruction) -> None:
+    pass
+
+
+def POP_TOP(self: Frame, ins: Instruction) -> None:
+    self.stack.pop()
+
+
+def COPY(self: Frame, ins: Instruction) -> None:
+    self.stack.append(self.stack[-ins.arg])
+
+
+def SWAP(self: Frame, ins: Instruction) -> None:
+    stack = self.stack
+    stack[-1], stack[-ins.arg] = stack[-ins.arg], stack[-1]
+
+
+def LOAD_CONST(self: Frame, ins: Instruction) -> None:
+    self.stack.append(ConstantVariable.create(ins.argval))
+
+
+def LOAD_FAST(self: Frame, ins: Instruction) -> None:
+    found = self.locals.get(ins.argval)
+    if found is None:
+        raise_error(
+            self,
+            UnboundLocalError,
+            f"cannot access local variable {ins.argval!r} where it is not associated with a value",
+        )
+    if type(found) is LazyVariableTracker:
+        found = self.locals[ins.argval] = found.realize()
+    self.stack.append(found)
+
+
+def STORE_FAST(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    if value is UNBOUND:
+        self.locals.pop(ins.argval, None)
+    else:
+        self.locals[ins.argval] = value
+
+
+def DELETE_FAST(self: Frame, ins: Instruction) -> None:
+    if self.locals.pop(ins.argval, None) is None:
+        raise_error(
+            self,
+            UnboundLocalError,
+            f"cannot access local variable {ins.argval!r} where it is not associated with a value",
+        )
+
+
+def LOAD_FAST_AND_CLEAR(self: Frame, ins: Instruction) -> None:
+    self.stack.append(self.locals.pop(ins.argval, UNBOUND))
+
+
+def LOAD_DEREF(self: Frame, ins: Instruction) -> None:
+    found = self.cells[ins.argval].load(self)
+    if found is None:
+        raise_error(
+            self,
+            NameError,
+            f"cannot access free variable {ins.argval!r} where it is not associated with a value "
+            "in enclosing scope",
+        )
+    self.stack.append(found)
+
+
+def STORE_DEREF(self: Frame, ins: Instruction) -> None:
+    self.cells[ins.argval].store(self, self.stack.pop())
+
+
+def DELETE_DEREF(self: Frame, ins: Instruction) -> None:
+    self.cells[ins.argval].store(self, None)
+
+
+def LOAD_CLOSURE(self: Frame, ins: Instruction) -> None:
+    self.stack.append(self.cells[ins.argval])
+
+
+def LOAD_GLOBAL(self: Frame, ins: Instruction) -> None:
+    self.stack.append(load_global(self, ins.argval))
+
+
+def load_global(self: Frame, name: str) -> VariableTracker:
+    """A global variable or a builtin."""
+    stored = self.out.side_effects.global_value(self.globals, name)
+    if stored is not None:
+        if stored is DELETED:
+            raise_error(self, NameError, f"name {name!r} is not defined")
+        return stored
+    if name in self.globals:
+        value = self.globals[name]
+        return VariableTracker.build(self, value, global_source(self, name, value))
+    names = self.globals.get("__builtins__", builtins)
+    names = names if isinstance(names, dict) else names.__dict__
+    if name not in names:
+        raise_error(self, NameError, f"name {name!r} is not defined")
+    return VariableTracker.build(self, names[name])
+
+
+def global_source(self: Frame, name: str, value: object) -> object:
+    """Where a global variable is found; None for those of libraries, which do not change."""
+    if self.globals is self.out.root_globals:
+        if self.is_library and isinstance(value, types.FunctionType | type | types.ModuleType):
+            return None
+        return GlobalSource(name)
+    if self.is_library and isinstance(value, types.FunctionType | type | types.ModuleType):
+        return None
+    module = self.globals.get("__name__")
+    if isinstance(module, str) and getattr(sys.modules.get(module), "__dict__", None) is (
+        self.globals
+    ):
+        alias = f"__import_{module.replace('.', '_dot_')}"
+        self.out.root_globals.setdefault(alias, sys.modules[module])
+        return AttrSource(GlobalSource(alias), name)
+    if self.fn is not None and self.fn.source is not None:
+        return GetItemSource(AttrSource(self.fn.source, "__globals__"), name)
+    alias = f"__globals_{id(self.globals)}"
+    self.out.root_globals.setdefault(alias, self.globals)
+    return GetItemSource(GlobalSource(alias), name)
+
+
+def STORE_GLOBAL(self: Frame, ins: Instruction) -> None:
+    self.out.side_effects.set_global(self.globals, ins.argval, self.stack.pop())
+
+
+def DELETE_GLOBAL(self: Frame, ins: Instruction) -> None:
+    load_global(self, ins.argval)
+    self.out.side_effects.set_global(self.globals, ins.argval, DELETED)
+
+
+def LOAD_ATTR(self: Frame, ins: Instruction) -> None:
+    self.stack[-1] = self.stack[-1].getattr(self, ins.argval).realize()
+
+
+def STORE_ATTR(self: Frame, ins: Instruction) -> None:
+    value, obj = self.popn(2)
+    obj.setattr(self, ins.argval, value)
+
+
+def DELETE_ATTR(self: Frame, ins: Instruction) -> None:
+    self.stack.pop().delattr(self, ins.argval)
+
+
+def BINARY_OP(self: Frame, ins: Instruction) -> None:
+    b = self.stack.pop()
+    self.stack[-1] = self.binary(BINARY[ins.argval], self.stack[-1], b)
+
+
+def _unary(op: object) -> object:
+    def run(self: Frame, ins: Instruction) -> None:
+        self.stack[-1] = self.unary(op, self.stack[-1])
+
+    return run
+
+
+UNARY_POSITIVE = _unary(operator.pos)
+UNARY_NEGATIVE = _unary(operator.neg)
+UNARY_NOT = _unary(operator.not_)
+UNARY_INVERT = _unary(operator.invert)
+
+
+def COMPARE_OP(self: Frame, ins: Instruction) -> None:
+    b = self.stack.pop()
+    self.stack[-1] = self.binary(COMPARE[ins.argval], self.stack[-1], b)
+
+
+def IS_OP(self: Frame, ins: Instruction) -> None:
+    b = self.stack.pop()
+    same = self.identical(self.stack[-1], b)
+    self.stack[-1] = same if not ins.arg else (FALSE if same is TRUE else TRUE)
+
+
+def CONTAINS_OP(self: Frame, ins: Instruction) -> None:
+    container = self.stack.pop()
+    found = self.contains(self.stack[-1], container)
+    self.stack[-1] = self.unary(operator.not_, found) if ins.arg else found
+
+
+def BINARY_SUBSCR(self: Frame, ins: Instruction) -> None:
+    key = self.stack.pop()
+    self.stack[-1] = self.stack[-1].getitem(self, key).realize()
+
+
+def STORE_SUBSCR(self: Frame, ins: Instruction) -> None:
+    value, obj, key = self.popn(3)
+    obj.setitem(self, key, value)
+
+
+def DELETE_SUBSCR(self: Frame, ins: Instruction) -> None:
+    obj, key = self.popn(2)
+    obj.call_method(self, "__delitem__", [key], {})
+
+
+def BUILD_TUPLE(self: Frame, ins: Instruction) -> None:
+    self.stack.append(TupleVariable(self.popn(ins.arg)))
+
+
+def BUILD_LIST(self: Frame, ins: Instruction) -> None:
+    self.stack.append(ListVariable(self.popn(ins.arg)))
+
+
+def BUILD_SET(self: Frame, ins: Instruction) -> None:
+    self.stack.append(SetVariable.of(self, self.popn(ins.arg)))
+
+
+def BUILD_STRING(self: Frame, ins: Instruction) -> None:
+    parts = self.popn(ins.arg)
+    self.stack.append(ConstantVariable("".join(p.as_python_constant() for p in parts)))
+
+
+def BUILD_MAP(self: Frame, ins: Instruction) -> None:
+    flat = self.popn(2 * ins.arg)
+    pairs = list(zip(flat[::2], flat[1::2], strict=True))
+    self.stack.append(ConstDictVariable.of(self, pairs))
+
+
+def BUILD_CONST_KEY_MAP(self: Frame, ins: Instruction) -> None:
+    keys = self.stack.pop().unpack(self)
+    pairs = list(zip(keys, self.popn(ins.arg), strict=True))
+    self.stack.append(ConstDictVariable.of(self, pairs))
+
+
+def BUILD_SLICE(self: Frame, ins: Instruction) -> None:
+    self.stack.append(SliceVariable(self.popn(ins.arg)))
+
+
+def LIST_APPEND(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    self.stack[-ins.arg].items.append(value)
+
+
+def SET_ADD(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    self.stack[-ins.arg].items.setdefault(value.hash_key(self), value)
+
+
+def MAP_ADD(self: Frame, ins: Instruction) -> None:
+    key, value = self.popn(2)
+    self.stack[-ins.arg].setitem(self, key, value)
+
+
+def LIST_EXTEND(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    self.stack[-ins.arg].items.extend(value.unpack(self))
+
+
+def SET_UPDATE(self: Frame, ins: Instruction) -> None:
+    for value in self.stack.pop().unpack(self):
+        self.stack[-ins.arg].items.setdefault(value.hash_key(self), value)
+
+
+def DICT_UPDATE(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    self.stack[-ins.arg].update(self, [value], {})
+
+
+def DICT_MERGE(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    target = self.stack[-ins.arg]
+    for key, item in self.pairs(value):
+        if target.lookup(self, key) is not None:
+            name = self.constant_or_text(key)
+            raise_error(self, TypeError, f"got multiple values for keyword argument {name!r}")
+        target.setitem(self, key, item)
+
+
+def LIST_TO_TUPLE(self: Frame, ins: Instruction) -> None:
+    self.stack[-1] = TupleVariable(self.stack[-1].items)
+
+
+def UNPACK_SEQUENCE(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    items = value.unpack(self)
+    if len(items) != ins.arg:
+        few = len(items) < ins.arg
+        raise_error(
+            self,
+            ValueError,
+            f"not enough values to unpack (expected {ins.arg}, got {len(items)})"
+            if few
+            else f"too many values to unpack (expected {ins.arg})",
+        )
+    self.stack.extend(reversed(items))
+
+
+def UNPACK_EX(self: Frame, ins: Instruction) -> None:
+    before, after = ins.arg & 0xFF, ins.arg >> 8
+    items = self.stack.pop().unpack(self)
+    if len(items) < before + after:
+        raise_error(
+            self,
+            ValueError,
+            f"not enough values to unpack (expected at least {before + after}, got {len(items)})",
+        )
+    rest = ListVariable(items[before : len(items) - after])
+    parts = [*items[:before], rest, *items[len(items) - after :]]
+    self.stack.extend(reversed(parts))
+
+
+def FORMAT_VALUE(self: Frame, ins: Instruction) -> None:
+    form = self.stack.pop().as_python_constant() if ins.arg & 4 else ""
+    value = self.stack.pop()
+    convert = ins.arg & 3
+    if convert == 1:
+        value = self.text(value, "__str__")
+    elif convert in (2, 3):
+        value = self.text(value, "__repr__")
+        if convert == 3:
+            value = ConstantVariable(ascii(value.as_python_constant())[1:-1])
+    try:
+        self.stack.append(ConstantVariable(format(self.shown(value), form)))
+    except (ValueError, TypeError) as error:
+        raise_observed(self, error)
+
+
+def CALL(self: Frame, ins: Instruction) -> None:
+    args = self.popn(ins.arg)
+    names = ins.argval
+    fn = self.stack.pop()
+    if names:
+        count = len(args) - len(names)
+        kwargs = dict(zip(names, args[count:], strict=True))
+        self.stack.append(fn.call_function(self, args[:count], kwargs).realize())
+    else:
+        self.stack.append(fn.call_function(self, args, {}).realize())
+
+
+def CALL_FUNCTION_EX(self: Frame, ins: Instruction) -> None:
+    kwargs = {}
+    if ins.arg & 1:
+        for key, value in self.pairs(self.stack.pop()):
+            name = self.constant_or_text(key)
+            if not isinstance(name, str):
+                raise_error(self, TypeError, "keywords must be strings")
+            kwargs[name] = value
+    args = self.stack.pop().unpack(self)
+    fn = self.stack.pop()
+    self.stack.append(fn.call_function(self, args, kwargs).realize())
+
+
+def MAKE_FUNCTION(self: Frame, ins: Instruction) -> None:
+    code = self.stack.pop().as_python_constant()
+    made = NestedUserFunctionVariable(code, self.globals)
+    if ins.arg & 8:
+        made.closure = list(self.stack.pop().items)
+    if ins.arg & 4:
+        made.annotations = self.stack.pop()
+        if isinstance(made.annotations, TupleVariable):
+            flat = made.annotations.items
+            pairs = list(zip(flat[::2], flat[1::2], strict=True))
+            made.annotations = ConstDictVariable.of(self, pairs)
+    if ins.arg & 2:
+        named = self.stack.pop()
+        made.kwdefault_values = {
+            k.as_python_constant(): v.realize() for k, v in named.items.values()
+        }
+    if ins.arg & 1:
+        made.default_values = self.stack.pop().unpack(self)
+    self.stack.append(made)
+
+
+def LOAD_ASSERTION_ERROR(self: Frame, ins: Instruction) -> None:
+    self.stack.append(VariableTracker.build(self, AssertionError))
+
+
+def LOAD_BUILD_CLASS(self: Frame, ins: Instruction) -> None:
+    self.stack.append(VariableTracker.build(self, builtins.__build_class__))
+
+
+def GET_ITER(self: Frame, ins: Instruction) -> None:
+    self.stack[-1] = self.make_iterator(self.stack[-1])
+
+
+def GET_LEN(self: Frame, ins: Instruction) -> None:
+    self.stack.append(self.length(self.stack[-1]))
+
+
+def FOR_ITER(self: Frame, ins: Instruction) -> None:
+    it = self.stack[-1]
+    if type(it) is IteratorVariable:
+        for value in it.it:
+            self.stack.append(value.realize())
+            return
+    else:
+        try:
+            self.stack.append(self.next(it))
+            return
+        except ObservedException as error:
+            if not issubclass(error.value.python_type(), StopIteration):
+                raise
+    self.stack.pop()
+    self.ip = self.program.index[id(ins.target)]
+
+
+def JUMP(self: Frame, ins: Instruction) -> None:
+    self.ip = self.program.index[id(ins.target)]
+
+
+def POP_JUMP_IF_TRUE(self: Frame, ins: Instruction) -> None:
+    if self.truth(self.stack[-1]):
+        self.ip = self.program.index[id(ins.target)]
+    self.stack.pop()
+
+
+def POP_JUMP_IF_FALSE(self: Frame, ins: Instruction) -> None:
+    if not self.truth(self.stack[-1]):
+        self.ip = self.program.index[id(ins.target)]
+    self.stack.pop()
+
+
+def POP_JUMP_IF_NONE(self: Frame, ins: Instruction) -> None:
+    if self.identical(self.stack.pop(), NONE) is TRUE:
+        self.ip = self.program.index[id(ins.target)]
+
+
+def POP_JUMP_IF_NOT_NONE(self: Frame, ins: Instruction) -> None:
+    if self.identical(self.stack.pop(), NONE) is FALSE:
+        self.ip = self.program.index[id(ins.target)]
+
+
+def RETURN_VALUE(self: Frame, ins: Instruction) -> bool:
+    self.result = self.stack.pop()
+    return True
+
+
+def YIELD_VALUE(self: Frame, ins: Instruction) -> bool:
+    self.result = self.stack.pop()
+    self.yielded = True
+    return True
+
+
+def RETURN_GENERATOR(self: Frame, ins: Instruction) -> None:
+    # The generator object is made by the caller; the instruction leaves what POP_TOP removes.
+    self.stack.append(NONE)
+
+
+def GET_YIELD_FROM_ITER(self: Frame, ins: Instruction) -> None:
+    self.stack[-1] = self.make_iterator(self.stack[-1])
+
+
+def SEND(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    receiver = self.stack[-1]
+    keeps = sys.version_info >= (3, 12)
+    try:
+        if value.is_same(NONE):
+            result = self.next(receiver)
+        else:
+            result = receiver.call_method(self, "send", [value], {})
+        self.stack.append(result)
+    except ObservedException as error:
+        if not issubclass(error.value.python_type(), StopIteration):
+            raise
+        if not keeps:
+            self.stack.pop()
+        self.stack.append(error.value.args[0] if error.value.args else NONE)
+        self.ip = self.program.index[id(ins.target)]
+
+
+def END_SEND(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    self.stack[-1] = value
+
+
+# ---- exceptions and contexts
+
+
+def as_exception(self: Frame, vt: VariableTracker) -> VariableTracker:
+    """What `raise vt` raises."""
+    if isinstance(vt, UserDefinedClassVariable) and issubclass(vt.value, BaseException):
+        return vt.call_function(self, [], {})
+    if not issubclass(vt.python_type(), BaseException):
+        raise_error(self, TypeError, "exceptions must derive from BaseException")
+    return vt
+
+
+def RAISE_VARARGS(self: Frame, ins: Instruction) -> None:
+    if ins.arg == 0:
+        if self.handling is None:
+            raise_error(self, RuntimeError, "No active exception to reraise")
+        raise ObservedException(self.handling)
+    cause = self.stack.pop() if ins.arg == 2 else None
+    value = as_exception(self, self.stack.pop())
+    if cause is not None:
+        if not cause.is_same(NONE):
+            cause = as_exception(self, cause)
+        value.setattr(self, "__cause__", cause)
+        value.setattr(self, "__suppress_context__", TRUE)
+    raise ObservedException(value)
+
+
+def RERAISE(self: Frame, ins: Instruction) -> None:
+    raise ObservedException(self.stack.pop())
+
+
+def PUSH_EXC_INFO(self: Frame, ins: Instruction) -> None:
+    value = self.stack.pop()
+    self.stack.append(self.handling or NONE)
+    self.stack.append(value)
+    self.handling = value
+
+
+def POP_EXCEPT(self: Frame, ins: Instruction) -> None:
+    before = self.stack.pop()
+    self.handling = None if before.is_same(NONE) else before
+
+
+def CHECK_EXC_MATCH(self: Frame, ins: Instruction) -> None:
+    kinds = self.stack.pop().as_python_constant()
+    self.stack.append(ConstantVariable(issubclass(self.stack[-1].python_type(), kinds)))
+
+
+def BEFORE_WITH(self: Frame, ins: Instruction) -> None:
+    manager = self.stack.pop()
+    leave = special_method(self, manager, "__exit__")
+    entered = special_method(self, manager, "__enter__").call_function(self, [], {})
+    self.stack.append(leave)
+    self.stack.append(entered)
+
+
+def special_method(self: Frame, obj: VariableTracker, name: str) -> VariableTracker:
+    """A special method, as statements look for it."""
+    found = (
+        obj.special(self, name)
+        if isinstance(obj, UserDefinedObjectVariable)
+        else (obj.getattr(self, name))
+    )
+    if found is None:
+        raise_error(
+            self,
+            TypeError,
+            f"{obj.python_type().__name__!r} object does not support the context manager protocol",
+        )
+    return found
+
+
+def WITH_EXCEPT_START(self: Frame, ins: Instruction) -> None:
+    value = self.stack[-1]
+    leave = self.stack[-4]
+    kind = VariableTracker.build(self, value.python_type())
+    self.stack.append(leave.call_function(self, [kind, value, NONE], {}))
+
+
+# ---- imports and patterns
+
+
+def IMPORT_NAME(self: Frame, ins: Instruction) -> None:
+    level, names = self.popn(2)
+    wanted = names.as_python_constant()
+    try:
+        value = __import__(ins.argval, self.globals, None, wanted, level.as_python_constant())
+    except ImportError as error:
+        raise_observed(self, error)
+    self.stack.append(PythonModuleVariable(value))
+
+
+def IMPORT_FROM(self: Frame, ins: Instruction) -> None:
+    module = self.stack[-1]
+    try:
+        found = module.getattr(self, ins.argval)
+    except ObservedException:
+        name = f"{module.value.__name__}.{ins.argval}"
+        if name not in sys.modules:
+            raise_error(self, ImportError, f"cannot import name {ins.argval!r}")
+        found = PythonModuleVariable(sys.modules[name])
+    self.stack.append(found)
+
+
+def MATCH_MAPPING(self: Frame, ins: Instruction) -> None:
+    inner = getattr(self.stack[-1], "contents", None) or self.stack[-1]
+    self.stack.append(ConstantVariable(isinstance(inner, ConstDictVariable)))
+
+
+def MATCH_SEQUENCE(self: Frame, ins: Instruction) -> None:
+    inner = getattr(self.stack[-1], "contents", None) or self.stack[-1]
+    self.stack.append(ConstantVariable(isinstance(inner, BaseListVariable)))
+
+
+def MATCH_KEYS(self: Frame, ins: Instruction) -> None:
+    keys, subject = self.stack[-1], self.stack[-2]
+    subject = getattr(subject, "contents", None) or subject
+    values = [subject.lookup(self, key) for key in keys.unpack(self)]
+    found = all(value is not None for value in values)
+    self.stack.append(TupleVariable(values) if found else NONE)
+
+
+def MATCH_CLASS(self: Frame, ins: Instruction) -> None:
+    subject, cls, names = self.popn(3)
+    if not issubclass(subject.python_type(), cls.as_python_constant()):
+        self.stack.append(NONE)
+        return
+    wanted = list(names.as_python_constant())
+    if ins.arg:
+        matched = getattr(cls.as_python_constant(), "__match_args__", ())
+        if len(matched) < ins.arg:
+            if len(wanted) == 0 and ins.arg == 1:
+                self.stack.append(TupleVariable([subject]))
+                return
+            raise_error(self, TypeError, "too many positional sub-patterns")
+        wanted = [*matched[: ins.arg], *wanted]
+    values = []
+    for name in wanted:
+        if not self.has_attribute(subject, name):
+            self.stack.append(NONE)
+            return
+        values.append(subject.getattr(self, name))
+    self.stack.append(TupleVariable(values))
+
+
+def unknown(self: Frame, ins: Instruction) -> None:
+    """An instruction that is not traced."""
+    unimplemented(
+        "Missing bytecode handler",
+        f"{ins.opname} with args ({self!r}, {ins!r})",
+        f"Dynamo does not know how to handle the bytecode instruction `{ins.opname}`.",
+    )
+
+
+HANDLERS = {
+    name: value
+    for name, value in list(globals().items())
+    if name.isupper() and callable(value) and not isinstance(value, type)
+}
+HANDLERS["RESUME"] = NOP
+HANDLERS["JUMP_NO_INTERRUPT"] = JUMP
+HANDLERS["LOAD_CLASSDEREF"] = LOAD_DEREF
+InstructionTranslator = InstructionTranslatorBase = Frame

@@ -1,0 +1,288 @@
+"""What a trace does with each callable, in one registry: run its bytecode, call it in the graph,
+call it at once on constants, refuse it, or ask a handler. A rule for one function is one entry
+here or one decorator; the tables that other code names are views of this one."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import operator
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import NoReturn
+
+import torch
+from torch._dynamo.exc import unimplemented
+
+INLINE = "inline"  # run its bytecode
+GRAPH = "graph"  # a node of the graph
+CONSTANT = "constant"  # called on constants while tracing
+SKIP = "skip"  # breaks the graph
+STATE = "state"  # a question about the tracing state, whose value is a constant of the trace
+FORBID = "forbid"  # an error
+
+# Rules by function. A function as value is a handler(tx, args, kwargs) that the trace calls.
+_RULES: dict[object, object] = {}
+_REASONS: dict[object, str] = {}
+
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+_SITE = os.sep + "site-packages" + os.sep
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+# Modules of the standard library whose functions act on the process and are not traced.
+_SKIPPED_STDLIB = frozenset(
+    """asyncio concurrent ctypes importlib inspect io linecache logging multiprocessing os pickle
+    pdb posixpath queue random selectors shutil signal socket subprocess sys tempfile threading
+    time tokenize traceback typing unittest warnings weakref zipfile re json pprint ast dis
+    _weakrefset platform getpass genericpath bdb cmd code codeop""".split()
+)
+# Parts of torch whose Python functions are calls in the graph.
+_GRAPH_MODULES = frozenset(
+    """torch torch.functional torch.nn.functional torch.special torch.fft torch.linalg torch._VF
+    torch._C torch._C._nn torch._C._fft torch._C._linalg torch._C._special torch._C._sparse
+    torch._C._nested torch.nested torch.sparse torch._tensor torch._C._VariableFunctions
+    torch.signal.windows.windows torch.nn.init torch.amp.autocast_mode_ torch._C_functions
+    torch._lobpcg torch._linalg_utils torch._lowrank""".split()
+)
+_SKIPPED_TORCH = (
+    "torch._dynamo",
+    "torch._inductor",
+    "torch.fx",
+    "torch._guards",
+    "torch._logging",
+    "torch.testing",
+    "torch.utils.data",
+    "torch.multiprocessing",
+    "torch.serialization",
+    "torch.profiler",
+    "torch.jit",
+    "torch.hub",
+    "torch.package",
+    "torch.onnx",
+    "torch._subclasses",
+    "torch.library",
+    "torch._library",
+    "torch.cuda.",
+    "torch.export",
+    "torch._export",
+    "torch._decomp",
+    "torch._functorch.aot_autograd",
+    "torch.overrides",
+    "torch.distributed",
+    "torch.random",
+    "torch._ops",
+    "torch._tensor_str",
+)
+_INLINED_TORCH = frozenset(
+    {
+        "torch._dynamo.polyfills",
+        "torch.utils._pytree",
+        "torch._dynamo._trace_wrapped_higher_order_op",
+        "torch.distributed._composable",
+        "torch.distributed.tensor",
+        "torch._dynamo.test_fixtures",
+    }
+)
+
+
+def register(fn: object, rule: object, reason: str | None = None) -> None:
+    """Gives a callable a rule of its own."""
+    _RULES[_key(fn)] = rule
+    if reason is not None:
+        _REASONS[_key(fn)] = reason
+
+
+def handler(*fns: object) -> Callable[[Callable], Callable]:
+    """A decorator: the function says what a call of each of these does."""
+
+    def mark(rule: Callable) -> Callable:
+        for fn in fns:
+            register(fn, rule)
+        return rule
+
+    return mark
+
+
+def _key(fn: object) -> object:
+    try:
+        hash(fn)
+    except TypeError:
+        return id(fn)
+    return fn
+
+
+def explicit(fn: object) -> object | None:
+    """The rule that was given to this very callable."""
+    try:
+        return _RULES.get(fn)
+    except TypeError:
+        return _RULES.get(id(fn))
+
+
+def lookup(fn: object) -> object:
+    """The rule of a callable."""
+    found = explicit(fn)
+    if found is not None:
+        return found
+    if isinstance(fn, types.FunctionType):
+        mark = fn.__dict__.get("_torchdynamo_rule") if fn.__dict__ else None
+        if mark is not None:
+            return mark
+        if getattr(fn, "_torchdynamo_disable", False):
+            return SKIP
+        return _by_module(fn.__module__ or "", fn.__code__.co_filename, fn)
+    return _builtin_rule(fn)
+
+
+@functools.cache
+def _module_rule(module: str, filename: str) -> str:
+    if filename.startswith("<frozen "):
+        return SKIP
+    if module == "torch" or module.startswith("torch."):
+        if not filename.startswith(_TORCH):
+            return INLINE
+        if module in _GRAPH_MODULES:
+            return GRAPH
+        if any(module == m or module.startswith(m + ".") for m in _INLINED_TORCH):
+            return INLINE
+        for prefix in _SKIPPED_TORCH:
+            if module == prefix.rstrip(".") or module.startswith(prefix.rstrip(".") + "."):
+                return SKIP
+        return INLINE
+    if filename.startswith(_STDLIB) and _SITE not in filename:
+        return SKIP if module.split(".")[0] in _SKIPPED_STDLIB else INLINE
+    if module == "numpy" or module.startswith("numpy."):
+        return SKIP
+    return INLINE
+
+
+def _by_module(module: str, filename: str, fn: types.FunctionType) -> str:
+    return _module_rule(module, filename)
+
+
+def is_graph_module(module: str | None) -> bool:
+    """Whether C functions of a module are calls in the graph."""
+    return module is not None and (module in _GRAPH_MODULES or module.startswith("torch._C."))
+
+
+_PURE_MODULES = frozenset({"math", "_operator", "operator", "cmath", "binascii", "_struct"})
+
+
+def _builtin_rule(fn: object) -> str:
+    module = getattr(fn, "__module__", None)
+    if module in _PURE_MODULES:
+        return CONSTANT
+    if is_graph_module(module):
+        return GRAPH
+    if isinstance(fn, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return GRAPH
+    owner = getattr(fn, "__self__", None)
+    if (
+        module is None
+        and owner is not None
+        and isinstance(owner, type)
+        and issubclass(owner, torch.Tensor | torch.autograd.Function)
+    ):
+        return GRAPH
+    return SKIP
+
+
+def refuse(fn: object, reason: str | None = None) -> NoReturn:
+    """Breaks the graph at a call of a function that is not traced."""
+    module = getattr(fn, "__module__", None)
+    name = getattr(fn, "__qualname__", None) or repr(fn)
+    reason = reason or _REASONS.get(_key(fn)) or getattr(fn, "_torchdynamo_disable_msg", None)
+    if getattr(fn, "_torchdynamo_disable", False):
+        unimplemented(
+            "Skip calling `torch.compiler.disable()`d function",
+            str(fn),
+            f"Skip calling function `{fn}` since it was wrapped with `torch.compiler.disable` "
+            f"(reason: {reason})",
+            ("Remove the `torch.compiler.disable` call",),
+        )
+    unimplemented(
+        "Attempted to call function marked as skipped",
+        f"module: {module}, qualname: {name}, skip reason: {reason}",
+        f"Dynamo does not know how to trace the function `{name}`"
+        + (f" of the module `{module}`" if module else ""),
+        (
+            "If the function is free of side effects, `torch.compiler.allow_in_graph` makes it a "
+            "call in the graph.",
+        ),
+    )
+
+
+def is_library_file(filename: str) -> bool:
+    """Whether a file belongs to torch or to the standard library: its globals are not guarded."""
+    if filename.startswith(_TORCH):
+        return True
+    return filename.startswith(_STDLIB) and _SITE not in filename
+
+
+def should_skip_code(code: types.CodeType, fn_globals: dict[str, object]) -> bool:
+    """Whether a frame of this code is run as it is when it is called by itself."""
+    filename = code.co_filename
+    module = str(fn_globals.get("__name__", ""))
+    if filename.startswith("<frozen") or (filename.startswith("<string>") and False):
+        return True
+    if filename.startswith(_TORCH):
+        return _module_rule(module, filename) != INLINE or not _user_facing(module)
+    if filename.startswith(_STDLIB) and _SITE not in filename:
+        return True
+    return module == "numpy" or module.startswith("numpy.")
+
+
+def _user_facing(module: str) -> bool:
+    return module.startswith(("torch.nn.modules", "torch.optim", "torch.distributions"))
+
+
+# ---- rules of the standard library and of torch
+
+for _fn in (
+    *(abs, ascii, bin, chr, divmod, format, hex, oct, ord, pow, repr, round, sum, min, max),
+    *(sys.intern, sys.getrefcount, sys.getsizeof),
+):
+    register(_fn, CONSTANT)
+for _fn in vars(math).values():
+    if callable(_fn):
+        register(_fn, CONSTANT)
+for _fn in vars(operator).values():
+    if isinstance(_fn, types.BuiltinFunctionType):
+        register(_fn, CONSTANT)
+del _fn
+for _name in (
+    "is_floating_point is_complex is_tensor is_storage is_nonzero numel get_default_dtype "
+    "get_default_device promote_types can_cast result_type is_conj is_signed is_neg is_inference "
+    "get_rng_state initial_seed is_same_size"
+).split():
+    if hasattr(torch, _name) and _name in ("get_default_dtype", "promote_types", "can_cast"):
+        register(getattr(torch, _name), CONSTANT)
+del _name
+register(builtins.print, SKIP, "prints")
+register(builtins.input, SKIP, "reads the terminal")
+register(builtins.open, SKIP, "opens a file")
+register(builtins.breakpoint, SKIP, "stops in the debugger")
+register(builtins.exec, SKIP, "runs code made at run time")
+register(builtins.eval, SKIP, "runs code made at run time")
+register(builtins.compile, SKIP, "compiles code at run time")
+for _forced in (torch.manual_seed, torch.random.fork_rng, torch.save, torch.load, torch.compile):
+    register(_forced, SKIP)
+del _forced
+
+
+def tracing_state_functions() -> dict[object, bool | None]:
+    """Functions whose value the trace knows."""
+    return {
+        torch.compiler.is_compiling: True,
+        torch.compiler.is_dynamo_compiling: True,
+        torch.compiler.is_exporting: False,
+        torch.jit.is_scripting: False,
+        torch.jit.is_tracing: False,
+        torch._C._get_tracing_state: None,
+        torch._dynamo.is_compiling: True,
+        torch._dynamo.external_utils.is_compiling
+        if hasattr(torch._dynamo, "external_utils")
+        else torch.compiler.is_compiling: True,
+    }

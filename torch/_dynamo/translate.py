@@ -1,0 +1,466 @@
+"""Translation of one frame: runs the interpreter, again where a choice turned out wrong, and
+returns the code that takes the frame's place, with its guards. Graph breaks are written here."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch._dynamo.bytecode import program_of
+from torch._dynamo.codegen import Codegen
+from torch._dynamo.exc import (
+    GraphBreak,
+    ObservedException,
+    SkipFrame,
+    TorchRuntimeError,
+    Unsupported,
+    with_user_code,
+)
+from torch._dynamo.output_graph import GuardRecord, OutputGraph
+from torch._dynamo.resume_execution import origin_program, resume_code
+from torch._dynamo.source import ClosureSource, LocalSource
+from torch._dynamo.symbolic_convert import Frame
+from torch._dynamo.variables import builder
+from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
+from torch._dynamo.variables.functions import CellVariable
+from torch._guards import tracing
+from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+if TYPE_CHECKING:
+    from torch._dynamo.opcodes import Instruction
+    from torch._guards import Source
+
+
+@dataclasses.dataclass
+class Options:
+    """How a frame is translated. `state` is kept with the code: the numbers and sizes seen so far
+    under each source, so that what changes becomes a symbol."""
+
+    backend: Callable | None = None
+    fullgraph: bool = False
+    export: bool = False
+    dynamic: bool | None = None
+    state: dict[str, object] = dataclasses.field(default_factory=dict)
+    # Everything becomes a symbol: the last compilation that the limit permits.
+    all_symbolic: bool = False
+
+    def may_be_dynamic(self, source: Source) -> bool:
+        """Whether a number at a source can become a symbol."""
+        if self.dynamic is False or not torch._dynamo.config.automatic_dynamic_shapes:
+            return self.dynamic is True
+        name = source.name()
+        return "_modules" not in name and "L['self']" not in name and "type(" not in name
+
+    def saw_number(self, source: Source, value: float) -> bool:
+        """Notes a number; whether it is to be a symbol."""
+        name = source.name()
+        before = self.state.setdefault(name, value)
+        if before != value:
+            self.state[name] = None
+        return self.state[name] is None or self.dynamic is True or self.all_symbolic
+
+    def symbolic_context(self, value: torch.Tensor, source: Source) -> object | None:
+        """Which sizes of a tensor become symbols; None for none."""
+        marked = getattr(value, "_dynamo_dynamic_indices", None) or set()
+        weak = getattr(value, "_dynamo_weak_dynamic_indices", None) or set()
+        static = getattr(value, "_dynamo_static_indices", None) or set()
+        shape = tuple(value.shape)
+        name = source.name()
+        seen = self.state.setdefault(name, [*shape])
+        changed: set[int] = set()
+        if isinstance(seen, list) and len(seen) == len(shape):
+            for i, size in enumerate(shape):
+                if seen[i] is not None and seen[i] != size:
+                    seen[i] = None
+            changed = {i for i, size in enumerate(seen) if size is None}
+        elif isinstance(seen, list):
+            self.state[name] = [*shape]
+        automatic = self.dynamic is None and torch._dynamo.config.automatic_dynamic_shapes
+        if not automatic or not torch._dynamo.config.assume_static_by_default:
+            changed = set()
+        every = (
+            self.dynamic is True
+            or self.all_symbolic
+            or not torch._dynamo.config.assume_static_by_default
+        )
+        if isinstance(value, torch.nn.Parameter) or "_buffers" in name:
+            every, changed = False, set()
+        wanted = set(range(len(shape))) if every else changed | set(marked) | set(weak)
+        wanted -= set(static)
+        if not wanted:
+            return None
+        dims = [
+            DimDynamic.DYNAMIC
+            if i in marked
+            else (DimDynamic.DUCK if i in wanted else DimDynamic.STATIC)
+            for i in range(len(shape))
+        ]
+        return builder.dynamic_context(dims)
+
+
+class Translation:
+    """What came of a frame."""
+
+    __slots__ = ("break_reason", "code", "graph", "guards", "has_break", "inputs", "out", "text")
+
+    def __init__(self, out: OutputGraph, code: types.CodeType, cg: Codegen) -> None:
+        self.out = out
+        self.code = code
+        self.text = cg.text
+        self.guards: list[GuardRecord] = list(out.guards.values())
+        self.graph = out.graph_module
+        self.has_break = out.has_break
+        self.break_reason: Exception | None = None
+        self.inputs = out.inputs
+
+
+class RestartWithBreak(Exception):
+    """The trace begins again and breaks before a step of the root frame."""
+
+    def __init__(self, step: int, reason: Exception) -> None:
+        super().__init__()
+        self.step = step
+        self.reason = reason
+
+
+class RootFrame(Frame):
+    """The frame that is translated."""
+
+    def __init__(
+        self,
+        out: OutputGraph,
+        code: types.CodeType,
+        fn_globals: dict[str, object],
+        break_step: int | None,
+        reason: Exception | None,
+    ) -> None:
+        super().__init__(out, program_of(code), fn_globals)
+        self.break_step = break_step
+        self.reason = reason
+        self.count = 0
+        self.cg: Codegen | None = None
+
+    def load_frame(
+        self, values: dict[str, object], closure: tuple[types.CellType, ...] | None
+    ) -> None:
+        """Takes over the parameters and the closure of the running frame."""
+        for name, value in values.items():
+            source = LocalSource(name, is_input=True)
+            self.locals[name] = LazyVariableTracker(self, value, source)
+        for name in self.code.co_cellvars:
+            self.cells[name] = CellVariable(name, self.locals.pop(name, None))
+        for name, cell in zip(self.code.co_freevars, closure or (), strict=True):
+            self.cells[name] = self.out.cell(cell, name, ClosureSource(name))
+
+    def run(self) -> VariableTracker:
+        steps = self.program.steps
+        while True:
+            handler, ins = steps[self.ip]
+            if self.count == self.break_step:
+                return self._break(ins)
+            self.count += 1
+            self.ip += 1
+            try:
+                if handler(self, ins):
+                    return self.result
+            except ObservedException as error:
+                if ins.handler is None:
+                    self._cannot(
+                        GraphBreak(
+                            "Observed exception",
+                            f"raised exception {error.value.describe()}",
+                            "Dynamo found no exception handler at the top-level compiled function "
+                            "when encountering an exception. Exception will propagate outside the "
+                            "compiled region.",
+                            (),
+                        )
+                    )
+                self.unwind(ins, error)
+            except Unsupported as error:
+                self._cannot(error)
+            except (TorchRuntimeError, RecursionError) as error:
+                if isinstance(error, RecursionError):
+                    self._cannot(GraphBreak("recursion", "", "calls are nested too deep", ()))
+                with_user_code(error, (self.out.current_frame or self).user_stack())
+                raise
+
+    def _cannot(self, error: Unsupported) -> None:
+        if self.out.options.fullgraph:
+            with_user_code(error, self.user_stack())
+            raise error
+        raise RestartWithBreak(self.count - 1, error)
+
+    # ---- breaks
+
+    def _break(self, ins: Instruction) -> VariableTracker:
+        """Writes code for what was traced, the instruction itself, and the rest."""
+        place = self.ip
+        origin = origin_program(self.program)
+        if self.handling is not None:
+            raise SkipFrame("graph break while an exception is handled")
+        if origin.in_loop(self.program.place(place)):
+            raise SkipFrame("Skipping frame because there is a graph break in a for/while loop")
+        self.cg = Codegen(self.out, self.code)
+        self.out.has_break = True
+        if ins.opname.startswith("POP_JUMP_IF"):
+            self._break_at_jump(ins)
+        else:
+            self._break_at(ins)
+        return builder.wrap_constant(None)
+
+    def _leave_contexts(self) -> list:
+        """Leaves the contexts that are open, in the graph; they are entered again in the code."""
+        held = list(self.out.contexts)
+        for manager in reversed(held):
+            manager.leave(self)
+        return held
+
+    def _enter_contexts(self, held: list) -> None:
+        for manager in held:
+            name = self.cg.expr(manager)
+            self.cg.effect(f"{name}.__enter__()")
+
+    def _hand_over(self, place: int, below: list[VariableTracker]) -> tuple[list[str], tuple]:
+        """Expressions for the values on the stack and the locals that are read from a place on."""
+        stack = [self.cg.expr(vt) for vt in below]
+        live = origin_program(self.program).live(place)
+        names = tuple(sorted(n for n, vt in self.locals.items() if n in live))
+        values = [self.cg.expr(self.locals[name]) for name in names]
+        return [*stack], (names, values)
+
+    def _resume_call(self, place: int, stack: list[str], names: tuple, values: list[str]) -> str:
+        origin = self.program.origin
+        code = resume_code(origin, place, len(stack), names)
+        args = ", ".join([*stack, *values])
+        free = code.co_freevars
+        if not free:
+            fn = types.FunctionType(code, self.globals, code.co_name)
+            return f"{self.cg.const(fn)}({args})"
+        cells = "".join(f"{self.cg.expr(self.cells[name])}, " for name in free)
+        make = self.cg.const(types.FunctionType)
+        return (
+            f"{make}({self.cg.const(code)}, {self.cg.const(self.globals)}, "
+            f"{code.co_name!r}, None, ({cells}))({args})"
+        )
+
+    def _break_at_jump(self, ins: Instruction) -> None:
+        held = self._leave_contexts()
+        tested = self.cg.expr(self.stack.pop())
+        test = {
+            "POP_JUMP_IF_TRUE": tested,
+            "POP_JUMP_IF_FALSE": f"not {tested}",
+            "POP_JUMP_IF_NONE": f"{tested} is None",
+            "POP_JUMP_IF_NOT_NONE": f"{tested} is not None",
+        }[ins.opname]
+        self._enter_contexts(held)
+        calls = []
+        for target in (self.program.index[id(ins.target)], self.ip + 1):
+            place = self.program.place(target)
+            stack, (names, values) = self._hand_over(place, self.stack)
+            calls.append(self._resume_call(place, stack, names, values))
+        self.cg.tail = [f"if {test}: return {calls[0]}", f"return {calls[1]}"]
+        if ins.handler is not None:
+            raise SkipFrame("graph break at a test inside of try")
+
+    def _break_at(self, ins: Instruction) -> None:
+        rule = BREAKABLE.get(ins.opname)
+        if rule is None:
+            raise SkipFrame(f"graph break at {ins.opname}")
+        held = self._leave_contexts()
+        place = self.program.place(self.ip + 1)
+        stack = list(self.stack)
+        statement, pops, pushes = rule(self.cg, ins, stack)
+        below = stack[: len(stack) - pops]
+        rest, (names, values) = self._hand_over(place, below)
+        results = [f"__r{i}" for i in range(pushes)]
+        go_on = f"return {self._resume_call(place, [*rest, *results], names, values)}"
+        self._enter_contexts(held)
+        if ins.handler is None:
+            self.cg.tail = [*statement.split("\n"), go_on]
+            return
+        self.cg.tail = [
+            "try:",
+            *[f"    {line}" for line in statement.split("\n")],
+            "except BaseException as __e:",
+            f"    return {self._handler_call(ins, stack)}",
+            go_on,
+        ]
+
+    def _handler_call(self, ins: Instruction, stack: list[VariableTracker]) -> str:
+        place = self.program.place(self.program.index[id(ins.handler)])
+        below = [self.cg.expr(vt) for vt in stack[: ins.depth]]
+        if ins.lasti:
+            below.append("0")
+        below.append("__e")
+        live = origin_program(self.program).live(place)
+        names = tuple(sorted(n for n in self.locals if n in live))
+        values = [self.cg.expr(self.locals[name]) for name in names]
+        return self._resume_call(place, below, names, values)
+
+
+# ---- instructions as statements. Each returns the text and how many values it pops and pushes.
+
+
+def _call(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+    parts = [cg.expr(vt) for vt in stack[len(stack) - ins.arg - 1 :]]
+    names = ins.argval or ()
+    plain = parts[1 : len(parts) - len(names)]
+    named = [f"{k}={v}" for k, v in zip(names, parts[len(parts) - len(names) :], strict=True)]
+    return f"__r0 = {parts[0]}({', '.join([*plain, *named])})", ins.arg + 1, 1
+
+
+def _call_ex(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+    count = 3 if ins.arg & 1 else 2
+    parts = [cg.expr(vt) for vt in stack[-count:]]
+    more = f", **{parts[2]}" if ins.arg & 1 else ""
+    return f"__r0 = {parts[0]}(*{parts[1]}{more})", count, 1
+
+
+def _operator(template: str, pops: int, pushes: int) -> Callable:
+    def text(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+        parts = [cg.expr(vt) for vt in stack[len(stack) - pops :]]
+        return template.format(*parts, op=ins.argval), pops, pushes
+
+    return text
+
+
+def _binary(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+    a, b = (cg.expr(vt) for vt in stack[-2:])
+    if ins.argval.endswith("=") and ins.argval not in ("==", "!=", "<=", ">="):
+        return f"__r0 = {a}\n__r0 {ins.argval} {b}", 2, 1
+    return f"__r0 = {a} {ins.argval} {b}", 2, 1
+
+
+def _is_or_in(word: str, inverted: str) -> Callable:
+    def text(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+        a, b = (cg.expr(vt) for vt in stack[-2:])
+        return f"__r0 = {a} {inverted if ins.arg else word} {b}", 2, 1
+
+    return text
+
+
+def _unpack(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+    names = "".join(f"__r{ins.arg - 1 - i}, " for i in range(ins.arg))
+    return f"({names}) = {cg.expr(stack[-1])}", 1, ins.arg
+
+
+def _raise(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+    parts = [cg.expr(vt) for vt in stack[len(stack) - ins.arg :]]
+    text = {0: "raise", 1: "raise {}", 2: "raise {} from {}"}[ins.arg]
+    return text.format(*parts), ins.arg, 0
+
+
+def _with(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
+    manager = cg.expr(stack[-1])
+    return f"__r0 = {manager}.__exit__\n__r1 = {manager}.__enter__()", 1, 2
+
+
+BREAKABLE: dict[str, Callable] = {
+    "CALL": _call,
+    "CALL_FUNCTION_EX": _call_ex,
+    "BINARY_OP": _binary,
+    "COMPARE_OP": _operator("__r0 = {0} {op} {1}", 2, 1),
+    "BINARY_SUBSCR": _operator("__r0 = {0}[{1}]", 2, 1),
+    "STORE_SUBSCR": _operator("{1}[{2}] = {0}", 3, 0),
+    "DELETE_SUBSCR": _operator("del {0}[{1}]", 2, 0),
+    "LOAD_ATTR": _operator("__r0 = {0}.{op}", 1, 1),
+    "STORE_ATTR": _operator("{1}.{op} = {0}", 2, 0),
+    "DELETE_ATTR": _operator("del {0}.{op}", 1, 0),
+    "UNARY_NOT": _operator("__r0 = not {0}", 1, 1),
+    "UNARY_NEGATIVE": _operator("__r0 = -{0}", 1, 1),
+    "UNARY_INVERT": _operator("__r0 = ~{0}", 1, 1),
+    "GET_ITER": _operator("__r0 = iter({0})", 1, 1),
+    "IS_OP": _is_or_in("is", "is not"),
+    "CONTAINS_OP": _is_or_in("in", "not in"),
+    "UNPACK_SEQUENCE": _unpack,
+    "RAISE_VARARGS": _raise,
+    "BEFORE_WITH": _with,
+    "IMPORT_NAME": lambda cg, ins, stack: (
+        f"__r0 = __import__({ins.argval!r}, globals(), None, {cg.expr(stack[-1])}, "
+        f"{cg.expr(stack[-2])})",
+        2,
+        1,
+    ),
+}
+
+
+# ---- one frame
+
+
+def _attempt(
+    code: types.CodeType,
+    fn_globals: dict[str, object],
+    closure: tuple[types.CellType, ...] | None,
+    values: dict[str, object],
+    options: Options,
+    restart: RestartWithBreak | None,
+) -> Translation:
+    out = OutputGraph(fn_globals, options)
+    frame = RootFrame(
+        out,
+        code,
+        fn_globals,
+        None if restart is None else restart.step,
+        None if restart is None else restart.reason,
+    )
+    try:
+        with _settings(), tracing(out.tracing_context):
+            frame.load_frame(values, closure)
+            result = frame.run()
+            cg = frame.cg
+            if cg is None:
+                if out.count_calls() == 0 and out.side_effects.is_empty() and not options.export:
+                    raise SkipFrame("no content in function call")
+                cg = Codegen(out, code)
+                cg.tail = [f"return {cg.expr(result)}"]
+            out.side_effects.write(cg)
+            call = out.finish(cg, frame)
+        return Translation(out, cg.assemble(call), cg)
+    except Unsupported as error:
+        # The values after the graph cannot be made.
+        if options.fullgraph:
+            with_user_code(error, frame.user_stack())
+            raise
+        raise SkipFrame(str(error)) from error
+    finally:
+        out.release()
+
+
+class _settings:
+    """Puts back the settings of the process that a trace changes."""
+
+    def __enter__(self) -> None:
+        self.grad = torch.is_grad_enabled()
+        self.limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(self.limit, 8000))
+
+    def __exit__(self, *error: object) -> None:
+        torch._C._set_grad_enabled(self.grad)
+        sys.setrecursionlimit(self.limit)
+
+
+def translate(
+    code: types.CodeType,
+    fn_globals: dict[str, object],
+    closure: tuple[types.CellType, ...] | None,
+    values: dict[str, object],
+    options: Options | None = None,
+) -> Translation:
+    """The translation of a frame with these parameters. SkipFrame says that it runs as it is;
+    under fullgraph an error says what cannot be traced."""
+    options = options or Options()
+    if code.co_flags & 0x2A0:
+        raise SkipFrame("generators and coroutines are not compiled")
+    restart: RestartWithBreak | None = None
+    for _ in range(3):
+        try:
+            found = _attempt(code, fn_globals, closure, values, options, restart)
+            found.break_reason = None if restart is None else restart.reason
+            return found
+        except RestartWithBreak as again:
+            restart = again
+    raise SkipFrame("the trace does not come to the same place twice")

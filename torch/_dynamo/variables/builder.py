@@ -1,0 +1,556 @@
+"""From Python values to trackers. A value of the running program comes with its source, and what
+the trace relies on becomes a guard: the type and length of a container, the keys of a
+dictionary, the value of a constant, the properties of a tensor."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+import typing
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch._dynamo import trace_rules
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.source import (
+    AttrSource,
+    DictKeySource,
+    GetItemSource,
+    GlobalSource,
+    LocalSource,
+    TensorProperty,
+    TensorPropertySource,
+)
+from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
+from torch._dynamo.variables.builtin import BuiltinVariable
+from torch._dynamo.variables.constant import (
+    LITERALS,
+    ConstantVariable,
+    EnumVariable,
+    is_constant_type,
+)
+from torch._dynamo.variables.construction import _CONTENTS, is_namedtuple
+from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable, SetVariable
+from torch._dynamo.variables.exceptions import ExceptionVariable
+from torch._dynamo.variables.functions import (
+    FunctoolsPartialVariable,
+    UserFunctionVariable,
+    UserMethodVariable,
+)
+from torch._dynamo.variables.lists import (
+    DequeVariable,
+    ListVariable,
+    NamedTupleVariable,
+    RangeVariable,
+    SizeVariable,
+    SliceVariable,
+    TupleVariable,
+)
+from torch._dynamo.variables.misc import (
+    PythonModuleVariable,
+    TypingVariable,
+    UnknownVariable,
+)
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.user_defined import (
+    UserDefinedClassVariable,
+    UserDefinedObjectVariable,
+)
+from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+if TYPE_CHECKING:
+    from torch._dynamo.symbolic_convert import Frame
+    from torch._guards import Source
+
+_BUILTIN_FUNCTIONS = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+)
+_TYPING = (
+    typing._GenericAlias,
+    typing._SpecialForm,
+    types.GenericAlias,
+    types.UnionType,
+    typing.TypeVar,
+    typing._BaseGenericAlias,
+)
+_EXACT: dict[type, Callable] = {}
+
+
+def wrap(tx: Frame, value: object, source: Source | None = None) -> VariableTracker:
+    """The tracker of a value."""
+    cls = type(value)
+    if cls in LITERALS:
+        return _literal(tx, value, source)
+    known = tx.out.known.get(id(value))
+    if known is not None:
+        if source is not None and known.source is not None and known.source != source:
+            tx.out.guard(source, "OBJECT_ALIASING", known.source)
+        return known
+    rule = _EXACT.get(cls)
+    if rule is not None:
+        made = rule(tx, value, source)
+    else:
+        made = _by_base(tx, value, source)
+    if source is not None and made.is_mutable():
+        tx.out.known[id(value)] = made
+        tx.out.keep.append(value)
+    return made
+
+
+def wrap_constant(value: object) -> VariableTracker:
+    """The tracker of a constant of the code, or of a container of such."""
+    if isinstance(value, tuple):
+        return TupleVariable([wrap_constant(item) for item in value])
+    if isinstance(value, frozenset):
+        return SetVariable({item: wrap_constant(item) for item in value}, cls=frozenset)
+    return ConstantVariable(value)
+
+
+def _guard(tx: Frame, source: Source | None, kind: str, value: object) -> None:
+    if source is not None:
+        tx.out.guard(source, kind, value)
+
+
+def _literal(tx: Frame, value: object, source: Source | None) -> VariableTracker:
+    if source is None:
+        return ConstantVariable(value)
+    cls = type(value)
+    if cls is int or cls is float:
+        made = _maybe_symbolic(tx, value, source)
+        if made is not None:
+            return made
+    tx.out.guard(source, "CONSTANT_MATCH", value)
+    return ConstantVariable(value, source)
+
+
+def _maybe_symbolic(tx: Frame, value: int | float, source: Source) -> VariableTracker | None:
+    options = tx.out.options
+    if isinstance(value, float) or value in (0, 1) or not options.may_be_dynamic(source):
+        options.saw_number(source, value)
+        return None
+    if not options.saw_number(source, value):
+        return None
+    known = tx.out.symbol_inputs.get(source)
+    if known is not None:
+        return known
+    symbol = tx.out.shape_env.create_unspecified_symbol(
+        value, source=source, dynamic_dim=DimDynamic.DYNAMIC
+    )
+    number = tx.out.shape_env.create_symintnode(symbol, hint=value, source=source)
+    tx.out.guard(source, "TYPE_MATCH", int)
+    node = tx.out.add_input(source, value, number)
+    tx.out.symbol_nodes[str(number)] = node
+    tx.out.shape_sources.append((number, source))
+    made = SymNodeVariable(node, number, source)
+    tx.out.symbol_inputs[source] = made
+    return made
+
+
+def _item(tx: Frame, value: object, source: Source | None, key: object) -> VariableTracker:
+    if source is None:
+        return wrap(tx, value)
+    known = tx.out.known.get(id(value))
+    if known is not None and type(value) not in LITERALS:
+        return known
+    return LazyVariableTracker(tx, value, GetItemSource(source, key))
+
+
+# ---- containers
+
+
+def _list(tx: Frame, value: list, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, source, "SEQUENCE_LENGTH", len(value))
+    made = ListVariable([], source)
+    if source is not None:
+        tx.out.known[id(value)] = made
+        tx.out.keep.append(value)
+    made.items.extend(_item(tx, item, source, i) for i, item in enumerate(value))
+    return made
+
+
+def _tuple(tx: Frame, value: tuple, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, source, "SEQUENCE_LENGTH", len(value))
+    items = [_item(tx, item, source, i) for i, item in enumerate(value)]
+    return TupleVariable(items, source)
+
+
+def _size(tx: Frame, value: torch.Size, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, source, "SEQUENCE_LENGTH", len(value))
+    items = [_item(tx, item, source, i) for i, item in enumerate(value)]
+    return SizeVariable(items, source)
+
+
+def _deque(tx: Frame, value: collections.deque, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, source, "SEQUENCE_LENGTH", len(value))
+    if source is not None:
+        _guard(tx, AttrSource(source, "maxlen"), "CONSTANT_MATCH", value.maxlen)
+    items = [_item(tx, item, source, i) for i, item in enumerate(value)]
+    return DequeVariable(items, source, value.maxlen)
+
+
+def _entries(tx: Frame, value: dict, source: Source | None) -> dict:
+    entries = {}
+    for place, (key, item) in enumerate(dict.items(value)):
+        constant = is_constant_type(type(key)) or isinstance(key, tuple | frozenset)
+        if source is None or constant:
+            hashed = wrap(tx, key)
+            part = GetItemSource(source, key) if source is not None else None
+        else:
+            hashed = wrap(tx, key, DictKeySource(source, place))
+            part = GetItemSource(source, DictKeySource(source, place))
+        vt = (
+            wrap(tx, item)
+            if part is None
+            else (tx.out.known.get(id(item)) if type(item) not in LITERALS else None)
+            or LazyVariableTracker(tx, item, part)
+        )
+        entries[hashed.hash_key(tx)] = (hashed, vt)
+    return entries
+
+
+def _dict(tx: Frame, value: dict, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, source, "DICT_KEYS", value)
+    made = ConstDictVariable({}, source, type(value))
+    if source is not None:
+        tx.out.known[id(value)] = made
+        tx.out.keep.append(value)
+    made.items.update(_entries(tx, value, source))
+    return made
+
+
+def _defaultdict(tx: Frame, value: dict, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    _guard(tx, source, "DICT_KEYS", value)
+    factory = wrap(
+        tx,
+        value.default_factory,
+        AttrSource(source, "default_factory") if source is not None else None,
+    )
+    return DefaultDictVariable(_entries(tx, value, source), factory, source)
+
+
+def _mapping_proxy(
+    tx: Frame, value: types.MappingProxyType, source: Source | None
+) -> VariableTracker:
+    if source is not None:
+        return UnknownVariable(value, source)
+    return ConstDictVariable(_entries(tx, dict(value), None), None, types.MappingProxyType)
+
+
+def _set(tx: Frame, value: set, source: Source | None) -> VariableTracker:
+    if source is not None:
+        if not all(is_constant_type(type(item)) or isinstance(item, type) for item in value):
+            return UnknownVariable(value, source)
+        tx.out.guard(source, "EQUALS_MATCH", type(value)(value))
+    items = {}
+    for item in value:
+        vt = wrap(tx, item)
+        items[vt.hash_key(tx)] = vt
+    return SetVariable(items, source, type(value))
+
+
+def _range(tx: Frame, value: range, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "EQUALS_MATCH", value)
+    return RangeVariable(value, source)
+
+
+def _slice(tx: Frame, value: slice, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", slice)
+    items = [
+        wrap(tx, getattr(value, n), AttrSource(source, n) if source is not None else None)
+        for n in ("start", "stop", "step")
+    ]
+    return SliceVariable(items, source)
+
+
+# ---- functions, classes, modules
+
+
+def _function(tx: Frame, value: types.FunctionType, source: Source | None) -> VariableTracker:
+    if source is not None:
+        tx.out.guard(source, "FUNCTION_MATCH", value)
+    return UserFunctionVariable(value, source)
+
+
+def _method(tx: Frame, value: types.MethodType, source: Source | None) -> VariableTracker:
+    obj = wrap(tx, value.__self__, AttrSource(source, "__self__") if source else None)
+    func = wrap(tx, value.__func__, AttrSource(source, "__func__") if source else None)
+    _guard(tx, source, "TYPE_MATCH", types.MethodType)
+    return UserMethodVariable(func, obj, source)
+
+
+def _builtin(tx: Frame, value: object, source: Source | None) -> VariableTracker:
+    owner = getattr(value, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType | type):
+        from torch._dynamo.variables.misc import GetAttrVariable
+
+        obj = wrap(tx, owner, AttrSource(source, "__self__") if source else None)
+        return GetAttrVariable(obj, value.__name__, source)
+    if source is not None:
+        tx.out.guard(source, "ID_MATCH", value)
+    return BuiltinVariable(value, source)
+
+
+def _class(tx: Frame, value: type, source: Source | None) -> VariableTracker:
+    if source is not None:
+        tx.out.guard(source, "ID_MATCH", value)
+    return UserDefinedClassVariable(value, source)
+
+
+def _module(tx: Frame, value: types.ModuleType, source: Source | None) -> VariableTracker:
+    if source is not None:
+        tx.out.guard(source, "ID_MATCH", value)
+        if trace_rules.is_library_file(getattr(value, "__file__", None) or ""):
+            source = None
+    return PythonModuleVariable(value, source)
+
+
+def _partial(tx: Frame, value: functools.partial, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "TYPE_MATCH", type(value))
+
+    def part(name: str, item: object, key: object = None) -> VariableTracker:
+        if source is None:
+            return wrap(tx, item)
+        inner = AttrSource(source, name)
+        return wrap(tx, item, inner if key is None else GetItemSource(inner, key))
+
+    if source is not None:
+        tx.out.guard(AttrSource(source, "args"), "SEQUENCE_LENGTH", len(value.args))
+        tx.out.guard(AttrSource(source, "keywords"), "DICT_KEYS", value.keywords)
+    args = [part("args", item, i) for i, item in enumerate(value.args)]
+    keywords = {k: part("keywords", item, k) for k, item in value.keywords.items()}
+    return FunctoolsPartialVariable(part("func", value.func), args, keywords, source)
+
+
+def _constant(tx: Frame, value: object, source: Source | None) -> VariableTracker:
+    _guard(tx, source, "EQUALS_MATCH", value)
+    return ConstantVariable(value, source)
+
+
+_EXACT.update(
+    {
+        list: _list,
+        tuple: _tuple,
+        dict: _dict,
+        set: _set,
+        frozenset: _set,
+        torch.Size: _size,
+        collections.deque: _deque,
+        collections.OrderedDict: _dict,
+        collections.defaultdict: _defaultdict,
+        types.MappingProxyType: _mapping_proxy,
+        range: _range,
+        slice: _slice,
+        types.FunctionType: _function,
+        types.MethodType: _method,
+        types.ModuleType: _module,
+        functools.partial: _partial,
+        type: _class,
+        torch.dtype: _constant,
+        torch.device: _constant,
+        torch.layout: _constant,
+        torch.memory_format: _constant,
+    }
+)
+
+
+# ---- everything else
+
+
+def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker:
+    from torch._dynamo.variables import ctx_manager
+    from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
+
+    cls = type(value)
+    if isinstance(value, torch.Tensor):
+        return wrap_tensor(tx, value, source)
+    if isinstance(value, torch.nn.Module):
+        return UnspecializedNNModuleVariable.of(tx, value, source)
+    if isinstance(value, type):
+        return _class(tx, value, source)
+    if isinstance(value, _BUILTIN_FUNCTIONS):
+        return _builtin(tx, value, source)
+    if isinstance(value, enum.Enum):
+        _guard(tx, source, "ID_MATCH", value)
+        return EnumVariable(value, source)
+    if is_constant_type(cls):
+        return _constant(tx, value, source)
+    if isinstance(value, _TYPING):
+        return TypingVariable(value, source)
+    if isinstance(value, types.ModuleType):
+        return _module(tx, value, source)
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        unimplemented("symbolic number", str(value), "a symbolic number from outside of the trace")
+    if isinstance(value, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return BuiltinVariable(value)
+    if isinstance(value, functools._lru_cache_wrapper):
+        return (
+            UserFunctionVariable(value.__wrapped__, None)
+            if isinstance(value.__wrapped__, types.FunctionType)
+            else UnknownVariable(value, source)
+        )
+    if isinstance(value, BaseException):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        args = [
+            wrap(tx, a, GetItemSource(AttrSource(source, "args"), i) if source else None)
+            for i, a in enumerate(value.args)
+        ]
+        return ExceptionVariable(cls, args, value, source)
+    if isinstance(value, torch._ops._OpNamespace | torch._ops._Ops):
+        return PythonModuleVariable(value)
+    manager = ctx_manager.existing(tx, value, source)
+    if manager is not None:
+        return manager
+    if isinstance(value, tuple):
+        found = _tuple_subclass(tx, value, source)
+        if found is not None:
+            return found
+    return _object(tx, value, source)
+
+
+def _tuple_subclass(tx: Frame, value: tuple, source: Source | None) -> VariableTracker | None:
+    cls = type(value)
+    if not (is_namedtuple(cls) or hasattr(cls, "n_fields")):
+        return None
+    _guard(tx, source, "TYPE_MATCH", cls)
+    items = [_item(tx, item, source, i) for i, item in enumerate(value)]
+    return NamedTupleVariable(items, cls, source)
+
+
+def _object(tx: Frame, value: object, source: Source | None) -> VariableTracker:
+    cls = type(value)
+    if not cls.__flags__ & (1 << 9) and not hasattr(value, "__dict__"):
+        _guard(tx, source, "TYPE_MATCH", cls)
+        return UnknownVariable(value, source)
+    if source is not None and cls is not object:
+        tx.out.guard(source, "TYPE_MATCH", cls)
+    made = UserDefinedObjectVariable(cls, value, source)
+    tx.out.known[id(value)] = made
+    tx.out.keep.append(value)
+    for base, _ in _CONTENTS:
+        if isinstance(value, base):
+            made.contents = _contents(tx, value, base, source)
+            break
+    return made
+
+
+def _contents(tx: Frame, value: object, base: type, source: Source | None) -> VariableTracker:
+    if base is dict or base is collections.OrderedDict:
+        _guard(tx, source, "DICT_KEYS", value)
+        return ConstDictVariable(_entries(tx, value, source), None, base)
+    if base is collections.defaultdict:
+        _guard(tx, source, "DICT_KEYS", value)
+        factory = AttrSource(source, "default_factory") if source is not None else None
+        return DefaultDictVariable(
+            _entries(tx, value, source), wrap(tx, value.default_factory, factory)
+        )
+    if base in (set, frozenset):
+        return SetVariable({i: wrap(tx, i) for i in value}, None, base)
+    _guard(tx, source, "SEQUENCE_LENGTH", base.__len__(value))
+    items = [_item(tx, item, source, i) for i, item in enumerate(base.__iter__(value))]
+    if base is collections.deque:
+        return DequeVariable(items, None, value.maxlen)
+    return ListVariable(items) if base is list else TupleVariable(items)
+
+
+# ---- tensors
+
+
+def wrap_tensor(tx: Frame, value: torch.Tensor, source: Source | None) -> VariableTracker:
+    """A tensor of the running program: an input of the graph."""
+    out = tx.out
+    if source is None:
+        return _constant_tensor(tx, value)
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) and not _plain_subclass(value):
+        unimplemented(
+            "tensor subclass", f"{type(value)}", f"tensors of the class {type(value).__name__}"
+        )
+    if value.layout is not torch.strided or value.is_quantized or value.is_nested:
+        unimplemented("layout of a tensor", f"{value.layout}", "only dense tensors are traced")
+    context = out.options.symbolic_context(value, source)
+    try:
+        if context is None:
+            fake = out.fake_mode.from_tensor(value, static_shapes=True, source=source)
+        else:
+            fake = out.fake_mode.from_tensor(value, source=source, symbolic_context=context)
+    except NotImplementedError as error:
+        unimplemented("fake tensor", f"{type(value)}", str(error))
+    sizes = tuple(fake.shape)
+    if any(isinstance(s, torch.SymInt) for s in sizes):
+        bind_symbols(tx, fake, source, value)
+        out.shape_sources.append((fake, source))
+    known = [None if isinstance(s, torch.SymInt) else int(s) for s in sizes]
+    steps = [None if isinstance(s, torch.SymInt) else int(s) for s in fake.stride()]
+    out.guard(source, "TENSOR_MATCH", (value, known, steps))
+    node = out.add_input(source, value, fake)
+    made = TensorVariable(node, fake, source, value)
+    out.known[id(value)] = made
+    out.keep.append(value)
+    return made
+
+
+def _plain_subclass(value: torch.Tensor) -> bool:
+    """Whether a subclass adds nothing that the trace would miss."""
+    cls = type(value)
+    return (
+        cls.__torch_function__ is torch._C._disabled_torch_function_impl
+        and not hasattr(cls, "__torch_dispatch__")
+    ) or cls.__name__ in ("Buffer",)
+
+
+def _constant_tensor(tx: Frame, value: torch.Tensor) -> VariableTracker:
+    alias = f"_tensor_constant_{id(value)}"
+    tx.out.root_globals[alias] = value
+    return wrap_tensor(tx, value, GlobalSource(alias))
+
+
+def bind_symbols(tx: Frame, fake: torch.Tensor, source: Source, value: torch.Tensor) -> None:
+    """Gives each new symbol among the sizes and strides an input of the graph."""
+    parts = [(TensorProperty.SIZE, i, s, value.size(i)) for i, s in enumerate(fake.size())] + [
+        (TensorProperty.STRIDE, i, s, value.stride(i)) for i, s in enumerate(fake.stride())
+    ]
+    for prop, i, size, number in parts:
+        name = str(size)
+        if isinstance(size, torch.SymInt) and name.isidentifier():
+            if name not in tx.out.symbol_nodes:
+                node = tx.out.add_symbol(name, TensorPropertySource(source, prop, i), number, size)
+                tx.out.symbol_nodes[name] = node
+
+
+def size_of(tx: Frame, tensor: TensorVariable, dim: int) -> VariableTracker:
+    """One size of a tensor."""
+    size = tensor.fake.size(dim)
+    if not isinstance(size, torch.SymInt):
+        return ConstantVariable(size)
+    node = tx.out.symbol_nodes.get(str(size))
+    if node is None:
+        node = tx.out.graph.create_node(
+            "call_function", torch.ops.aten.sym_size.int, (tensor.node, dim), {}
+        )
+        node.meta["example_value"] = size
+    return SymNodeVariable.create(node, size)
+
+
+def dynamic_context(dims: list[DimDynamic]) -> StatelessSymbolicContext:
+    """The context of a tensor whose sizes may be symbols."""
+    return StatelessSymbolicContext(dynamic_sizes=dims)
+
+
+def is_local(source: Source) -> bool:
+    """Whether a value is found through a local variable."""
+    while hasattr(source, "base"):
+        source = source.base
+    return isinstance(source, LocalSource)

@@ -1,0 +1,652 @@
+"""What calls of Python's builtin functions and of functions of the standard library that are
+written in C do. Each rule is one function under `trace_rules.handler`."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import copy
+import functools
+import inspect
+import itertools
+import operator
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from torch._dynamo import trace_rules
+from torch._dynamo.exc import ObservedException, raise_error, raise_observed, unimplemented
+from torch._dynamo.trace_rules import handler
+from torch._dynamo.variables import iter as iterators
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable, wrap_result
+from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.functions import (
+    FunctoolsPartialVariable,
+    NestedUserFunctionVariable,
+)
+from torch._dynamo.variables.iter import IteratorVariable
+from torch._dynamo.variables.lists import ListVariable, TupleVariable
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.user_defined import (
+    _MISSING,
+    UserDefinedObjectVariable,
+    class_attribute,
+)
+
+if TYPE_CHECKING:
+    from torch._dynamo.symbolic_convert import Frame
+
+
+class BuiltinVariable(VariableTracker):
+    """A function that C code defines."""
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable, source: object = None) -> None:
+        super().__init__(source)
+        self.fn = fn
+
+    def describe(self) -> str:
+        return getattr(self.fn, "__name__", repr(self.fn))
+
+    def python_type(self) -> type:
+        return type(self.fn)
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def is_python_constant(self) -> bool:
+        return True
+
+    def as_python_constant(self) -> object:
+        return self.fn
+
+    def as_proxy(self) -> object:
+        return self.fn
+
+    def hash_key(self, tx: Frame) -> object:
+        return self.fn
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        try:
+            found = getattr(self.fn, name)
+        except AttributeError as error:
+            raise_observed(tx, error)
+        return VariableTracker.build(tx, found)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        rule = trace_rules.lookup(self.fn)
+        return tx.call_by_rule(rule, self, self.fn, args, kwargs)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name == "__call__":
+            return self.call_function(tx, args, kwargs)
+        return self.getattr(tx, name).call_function(tx, args, kwargs)
+
+    def reconstruct(self, cg: object) -> str:
+        return cg.const(self.fn)
+
+
+def call_c_function(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker | None:
+    """An unbound method of a builtin class, such as list.append: a method call on its object."""
+    if isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType) and args:
+        owner, name = fn.__objclass__, fn.__name__
+        obj = args[0]
+        if isinstance(obj, UserDefinedObjectVariable) and issubclass(obj.cls, owner):
+            return obj.call_c_method(tx, name, args[1:], kwargs)
+        if issubclass(obj.python_type(), owner):
+            return obj.call_method(tx, name, args[1:], kwargs)
+    if isinstance(fn, types.ClassMethodDescriptorType):
+        return None
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, type):
+        return VariableTracker.build(tx, owner).call_method(tx, fn.__name__, args, kwargs)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        return VariableTracker.build(tx, owner).call_method(tx, fn.__name__, args, kwargs)
+    return None
+
+
+def fold(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker | None:
+    """A call on constants; None where an argument is not one."""
+    if not all(a.is_python_constant() for a in (*args, *kwargs.values())):
+        return None
+    values = [a.as_python_constant() for a in args]
+    named = {k: v.as_python_constant() for k, v in kwargs.items()}
+    try:
+        return wrap_result(tx, fn(*values, **named))
+    except Exception as error:
+        raise_observed(tx, error)
+
+
+# ---- builtins
+
+
+@handler(len)
+def _len(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    return tx.length(vt)
+
+
+@handler(isinstance)
+def _isinstance(tx: Frame, vt: VariableTracker, kinds: VariableTracker) -> VariableTracker:
+    wanted = kinds.as_python_constant()
+    flat = wanted if isinstance(wanted, tuple) else (wanted,)
+    own = vt.python_type()
+    for kind in flat:
+        custom = getattr(type(kind), "__instancecheck__", type.__instancecheck__)
+        if custom is not type.__instancecheck__ and isinstance(custom, types.FunctionType):
+            if isinstance(vt, TensorVariable) and vt.real is None:
+                if _isinstance_of_fake(vt, kind):
+                    return TRUE
+                continue
+            if not _abstract_check(own, kind):
+                continue
+            return TRUE
+        if isinstance(kind, type) and issubclass(own, kind):
+            return TRUE
+        if isinstance(kind, types.UnionType) and issubclass(own, kind):
+            return TRUE
+    return FALSE
+
+
+def _isinstance_of_fake(vt: TensorVariable, kind: type) -> bool:
+    try:
+        return isinstance(vt.fake, kind) or issubclass(vt.cls, kind)
+    except TypeError:
+        return False
+
+
+def _abstract_check(own: type, kind: type) -> bool:
+    try:
+        return issubclass(own, kind)
+    except TypeError:
+        unimplemented("isinstance", f"{own}, {kind}", "a check that reads the object")
+
+
+@handler(issubclass)
+def _issubclass(tx: Frame, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    return fold(tx, issubclass, [a, b], {}) or NONE
+
+
+@handler(callable)
+def _callable(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    if isinstance(vt, UserDefinedObjectVariable):
+        return ConstantVariable(class_attribute(vt.cls, "__call__") is not _MISSING)
+    if vt.is_python_constant():
+        return ConstantVariable(callable(vt.as_python_constant()))
+    return ConstantVariable(class_attribute(vt.python_type(), "__call__") is not _MISSING)
+
+
+@handler(getattr)
+def _getattr(
+    tx: Frame, obj: VariableTracker, name: VariableTracker, default: VariableTracker | None = None
+) -> VariableTracker:
+    key = name.as_python_constant()
+    if not isinstance(key, str):
+        raise_error(tx, TypeError, "attribute name must be string")
+    if default is None:
+        return obj.getattr(tx, key)
+    try:
+        return obj.getattr(tx, key)
+    except ObservedException as error:
+        if not issubclass(error.value.python_type(), AttributeError):
+            raise
+        return default
+
+
+@handler(hasattr)
+def _hasattr(tx: Frame, obj: VariableTracker, name: VariableTracker) -> VariableTracker:
+    return ConstantVariable(tx.has_attribute(obj, name.as_python_constant()))
+
+
+@handler(setattr)
+def _setattr(
+    tx: Frame, obj: VariableTracker, name: VariableTracker, value: VariableTracker
+) -> VariableTracker:
+    obj.setattr(tx, name.as_python_constant(), value)
+    return NONE
+
+
+@handler(delattr)
+def _delattr(tx: Frame, obj: VariableTracker, name: VariableTracker) -> VariableTracker:
+    obj.delattr(tx, name.as_python_constant())
+    return NONE
+
+
+@handler(iter)
+def _iter(
+    tx: Frame, vt: VariableTracker, sentinel: VariableTracker | None = None
+) -> VariableTracker:
+    if sentinel is None:
+        return tx.make_iterator(vt)
+    return IteratorVariable(iterators.call_until(tx, vt, sentinel))
+
+
+@handler(next)
+def _next(
+    tx: Frame, vt: VariableTracker, default: VariableTracker | None = None
+) -> VariableTracker:
+    if default is None:
+        return tx.next(vt)
+    try:
+        return tx.next(vt)
+    except ObservedException as error:
+        if not iterators.stops(error):
+            raise
+        return default
+
+
+@handler(any)
+def _any(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    return ConstantVariable(any(tx.truth(item.realize()) for item in vt.iterate(tx)))
+
+
+@handler(all)
+def _all(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    return ConstantVariable(all(tx.truth(item.realize()) for item in vt.iterate(tx)))
+
+
+@handler(sum)
+def _sum(tx: Frame, vt: VariableTracker, start: VariableTracker | None = None) -> VariableTracker:
+    total = start or ConstantVariable(0)
+    for item in vt.iterate(tx):
+        item = item.realize()
+        if (
+            start is None
+            and isinstance(item, TensorVariable)
+            and total.is_same(ConstantVariable(0))
+        ):
+            start = total = tx.binary(operator.add, total, item)
+            continue
+        total = tx.binary(operator.add, total, item)
+    return total
+
+
+def _extreme(op: Callable) -> Callable:
+    def run(
+        tx: Frame,
+        *args: VariableTracker,
+        key: VariableTracker | None = None,
+        default: VariableTracker | None = None,
+    ) -> VariableTracker:
+        items = args[0].unpack(tx) if len(args) == 1 else list(args)
+        if key is not None and key.is_same(NONE):
+            key = None
+        if not items:
+            if default is not None:
+                return default
+            raise_error(tx, ValueError, f"{op.__name__}() arg is an empty sequence")
+        if key is None and any(isinstance(i, SymNodeVariable) for i in items):
+            return _symbolic_extreme(tx, op, items)
+        if any(isinstance(i, TensorVariable) for i in items) and len(items) == 2 and key is None:
+            import torch
+
+            target = torch.maximum if op is max else torch.minimum
+            if all(isinstance(i, TensorVariable) for i in items):
+                return tx.out.call(tx, target, items, {})
+            tensor, other = items if isinstance(items[0], TensorVariable) else items[::-1]
+            return tx.out.call(tx, torch.clamp, [tensor], {"min" if op is max else "max": other})
+        marks = items if key is None else [key.call_function(tx, [i], {}) for i in items]
+        best = 0
+        compare = operator.gt if op is max else operator.lt
+        for i in range(1, len(items)):
+            if tx.truth(tx.binary(compare, marks[i], marks[best])):
+                best = i
+        return items[best]
+
+    return run
+
+
+def _symbolic_extreme(tx: Frame, op: Callable, items: Args) -> VariableTracker:
+    import torch
+
+    target = torch.sym_max if op is max else torch.sym_min
+    best = items[0]
+    for item in items[1:]:
+        best = tx.out.call(tx, target, [best, item], {})
+    return best
+
+
+trace_rules.register(max, _extreme(max))
+trace_rules.register(min, _extreme(min))
+
+
+@handler(abs, operator.abs)
+def _abs(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    return tx.unary(abs, vt)
+
+
+@handler(divmod)
+def _divmod(tx: Frame, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    return fold(tx, divmod, [a, b], {}) or TupleVariable(
+        [tx.binary(operator.floordiv, a, b), tx.binary(operator.mod, a, b)]
+    )
+
+
+@handler(pow)
+def _pow(
+    tx: Frame, a: VariableTracker, b: VariableTracker, mod: VariableTracker | None = None
+) -> VariableTracker:
+    if mod is None:
+        return tx.binary(operator.pow, a, b)
+    return fold(tx, pow, [a, b, mod], {}) or NONE
+
+
+@handler(round)
+def _round(
+    tx: Frame, vt: VariableTracker, ndigits: VariableTracker | None = None
+) -> VariableTracker:
+    args = [vt] if ndigits is None else [vt, ndigits]
+    if isinstance(vt, TensorVariable):
+        return tx.out.call_method(
+            tx, "round", [vt], {} if ndigits is None else {"decimals": ndigits}
+        )
+    found = fold(tx, round, args, {})
+    if found is not None:
+        return found
+    if isinstance(vt, UserDefinedObjectVariable):
+        return vt.call_method(tx, "__round__", args[1:], {})
+    return tx.out.call(tx, round, args, {})
+
+
+@handler(repr)
+def _repr(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    return tx.text(vt, "__repr__")
+
+
+@handler(format)
+def _format(tx: Frame, vt: VariableTracker, spec: VariableTracker | None = None) -> VariableTracker:
+    text = "" if spec is None else spec.as_python_constant()
+    try:
+        return ConstantVariable(format(tx.shown(vt), text))
+    except (ValueError, TypeError) as error:
+        raise_observed(tx, error)
+
+
+@handler(id)
+def _id(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    value = getattr(vt, "value", None)
+    if value is None:
+        value = getattr(vt, "real", None)
+    if value is None or (vt.source is None and not vt.is_python_constant()):
+        unimplemented("id() of a new object", f"id({vt!r})", "its address is not known")
+    if vt.source is not None:
+        tx.out.guard(vt.source, "ID_MATCH", value)
+    return ConstantVariable(id(value))
+
+
+@handler(hash)
+def _hash(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    found = fold(tx, hash, [vt], {}) if not isinstance(vt, UserDefinedObjectVariable) else None
+    if found is not None:
+        return found
+    key = vt.hash_key(tx)
+    from torch._dynamo.variables.misc import IdentityKey
+
+    if isinstance(key, IdentityKey):
+        unimplemented("hash", f"hash({vt!r})", "the address of an object is not known")
+    return ConstantVariable(hash(key))
+
+
+@handler(sorted)
+def _sorted(tx: Frame, vt: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    return ListVariable(tx.sort(vt.unpack(tx), kwargs))
+
+
+@handler(vars)
+def _vars(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    return vt.getattr(tx, "__dict__")
+
+
+@handler(dir)
+def _dir(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    return fold(tx, dir, [vt], {}) or unimplemented("dir", repr(vt), "names of an object")
+
+
+@handler(globals)
+def _globals(tx: Frame) -> VariableTracker:
+    unimplemented("globals()", "globals()", "the names of the module as a dictionary")
+
+
+@handler(builtins.print)
+def _print(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    from torch._dynamo import config
+
+    if builtins.print in (getattr(config, "reorderable_logging_functions", None) or ()):
+        tx.out.side_effects.calls.append((print, list(args)))
+        return NONE
+    trace_rules.refuse(print, "it writes to the terminal while the graph is captured")
+
+
+# ---- operator
+
+
+def _register_operators() -> None:
+    from torch._dynamo.data_model import _SPECIAL, INPLACE
+
+    def binary(op: Callable) -> Callable:
+        return lambda tx, a, b: tx.binary(op, a, b)
+
+    for op in (*_SPECIAL, *INPLACE):
+        trace_rules.register(op, binary(op))
+    for op in (operator.neg, operator.pos, operator.invert, operator.not_):
+        trace_rules.register(op, lambda tx, a, op=op: tx.unary(op, a))
+    trace_rules.register(operator.inv, lambda tx, a: tx.unary(operator.invert, a))
+
+
+@handler(operator.getitem)
+def _getitem(tx: Frame, obj: VariableTracker, key: VariableTracker) -> VariableTracker:
+    return obj.getitem(tx, key)
+
+
+@handler(operator.setitem)
+def _setitem(
+    tx: Frame, obj: VariableTracker, key: VariableTracker, value: VariableTracker
+) -> VariableTracker:
+    obj.setitem(tx, key, value)
+    return NONE
+
+
+@handler(operator.delitem)
+def _delitem(tx: Frame, obj: VariableTracker, key: VariableTracker) -> VariableTracker:
+    return obj.call_method(tx, "__delitem__", [key], {})
+
+
+@handler(operator.contains)
+def _contains(tx: Frame, obj: VariableTracker, item: VariableTracker) -> VariableTracker:
+    return tx.contains(item, obj)
+
+
+@handler(operator.is_)
+def _is(tx: Frame, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    return tx.identical(a, b)
+
+
+@handler(operator.is_not)
+def _is_not(tx: Frame, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    return tx.unary(operator.not_, tx.identical(a, b))
+
+
+@handler(operator.truth)
+def _truth(tx: Frame, a: VariableTracker) -> VariableTracker:
+    return ConstantVariable(tx.truth(a))
+
+
+@handler(operator.length_hint)
+def _length_hint(
+    tx: Frame, a: VariableTracker, default: VariableTracker | None = None
+) -> VariableTracker:
+    return tx.length(a)
+
+
+@handler(operator.index)
+def _index(tx: Frame, a: VariableTracker) -> VariableTracker:
+    if isinstance(a, SymNodeVariable):
+        return a
+    return ConstantVariable(operator.index(tx.as_index(a)))
+
+
+# ---- functools, itertools, copy, inspect
+
+
+@handler(functools.reduce)
+def _reduce(
+    tx: Frame,
+    fn: VariableTracker,
+    items: VariableTracker,
+    initial: VariableTracker | None = None,
+) -> VariableTracker:
+    total = initial
+    for item in items.iterate(tx):
+        total = (
+            item.realize() if total is None else fn.call_function(tx, [total, item.realize()], {})
+        )
+    if total is None:
+        raise_error(tx, TypeError, "reduce() of empty iterable with no initial value")
+    return total
+
+
+@handler(functools.wraps)
+def _wraps(
+    tx: Frame, wrapped: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+) -> VariableTracker:
+    update = BuiltinVariable(functools.update_wrapper)
+    return FunctoolsPartialVariable(update, list(args), {"wrapped": wrapped, **kwargs})
+
+
+@handler(functools.update_wrapper)
+def _update_wrapper(
+    tx: Frame,
+    wrapper: VariableTracker,
+    wrapped: VariableTracker,
+    assigned: VariableTracker | None = None,
+    updated: VariableTracker | None = None,
+) -> VariableTracker:
+    names = functools.WRAPPER_ASSIGNMENTS if assigned is None else assigned.as_python_constant()
+    if not isinstance(wrapper, NestedUserFunctionVariable):
+        unimplemented("functools.wraps", repr(wrapper), "it changes an existing function")
+    for name in names:
+        if tx.has_attribute(wrapped, name):
+            wrapper.setattr(tx, name, wrapped.getattr(tx, name))
+    own = wrapped.getattr(tx, "__dict__") if tx.has_attribute(wrapped, "__dict__") else None
+    if isinstance(own, ConstDictVariable):
+        for key, value in own.pairs(tx):
+            wrapper.setattr(tx, key.as_python_constant(), value)
+    wrapper.setattr(tx, "__wrapped__", wrapped)
+    return wrapper
+
+
+@handler(inspect.signature)
+def _signature(tx: Frame, fn: VariableTracker) -> VariableTracker:
+    return fold(tx, inspect.signature, [fn], {}) or unimplemented(
+        "inspect.signature", repr(fn), "the signature of a function made in the trace"
+    )
+
+
+for _pure in (
+    inspect.isfunction, inspect.ismethod, inspect.isclass, inspect.isbuiltin, inspect.ismodule,
+    inspect.isgeneratorfunction, inspect.getattr_static, sys.getrecursionlimit,
+):  # fmt: skip
+    trace_rules.register(_pure, trace_rules.CONSTANT)
+del _pure
+
+
+@handler(copy.copy)
+def _copy(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    if isinstance(vt, ConstantVariable) or (vt.is_python_constant() and not vt.is_mutable()):
+        return vt
+    if isinstance(vt, ListVariable | ConstDictVariable):
+        return vt.call_method(tx, "copy", [], {})
+    if type(vt) is TupleVariable:
+        return vt
+    if (
+        isinstance(vt, UserDefinedObjectVariable)
+        and vt.contents is None
+        and not tx.overrides(vt, "__copy__", "__reduce_ex__", "__reduce__", "__getstate__")
+    ):
+        from torch._dynamo.variables.user_defined import dict_of
+
+        made = UserDefinedObjectVariable(vt.cls)
+        for key, value in dict_of(tx, vt).pairs(tx):
+            made.attrs[key.as_python_constant()] = value
+        return made
+    unimplemented("copy.copy", repr(vt), "copying this object")
+
+
+@handler(copy.deepcopy)
+def _deepcopy(
+    tx: Frame, vt: VariableTracker, memo: VariableTracker | None = None
+) -> VariableTracker:
+    return _deep(tx, vt, {})
+
+
+def _deep(tx: Frame, vt: VariableTracker, memo: dict[int, VariableTracker]) -> VariableTracker:
+    vt = vt.realize()
+    found = memo.get(id(vt))
+    if found is not None:
+        return found
+    if isinstance(vt, ConstantVariable) or (vt.is_python_constant() and not vt.is_mutable()):
+        return vt
+    if type(vt) is ListVariable:
+        made: VariableTracker = ListVariable([])
+        memo[id(vt)] = made
+        made.items.extend(_deep(tx, item, memo) for item in vt.items)
+        return made
+    if type(vt) is TupleVariable:
+        return TupleVariable([_deep(tx, item, memo) for item in vt.items])
+    if type(vt) is ConstDictVariable:
+        pairs = [(_deep(tx, k, memo), _deep(tx, v, memo)) for k, v in vt.pairs(tx)]
+        return ConstDictVariable.of(tx, pairs, vt.cls)
+    if (
+        isinstance(vt, TensorVariable)
+        and not vt.fake.requires_grad
+        and not vt.cls.__dict__.get("__deepcopy__")
+    ):
+        return vt.call_method(tx, "clone", [], {})
+    if (
+        isinstance(vt, UserDefinedObjectVariable)
+        and vt.contents is None
+        and not tx.overrides(vt, "__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__")
+    ):
+        from torch._dynamo.variables.user_defined import dict_of
+
+        made = UserDefinedObjectVariable(vt.cls)
+        memo[id(vt)] = made
+        for key, value in dict_of(tx, vt).pairs(tx):
+            made.attrs[key.as_python_constant()] = _deep(tx, value, memo)
+        return made
+    unimplemented("copy.deepcopy", repr(vt), "copying this object")
+
+
+@handler(collections.namedtuple)
+def _namedtuple(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    return fold(tx, collections.namedtuple, list(args), kwargs) or NONE
+
+
+@handler(itertools.tee)
+def _tee(tx: Frame, vt: VariableTracker, n: VariableTracker | None = None) -> VariableTracker:
+    count = 2 if n is None else tx.as_index(n)
+    parts = itertools.tee(vt.iterate(tx), count)
+    return TupleVariable([IteratorVariable(part) for part in parts])
+
+
+@handler(sys.exc_info)
+def _exc_info(tx: Frame) -> VariableTracker:
+    if tx.handling is None:
+        return TupleVariable([NONE, NONE, NONE])
+    kind = VariableTracker.build(tx, tx.handling.python_type())
+    return TupleVariable([kind, tx.handling, NONE])
+
+
+if hasattr(sys, "exception"):
+
+    @handler(sys.exception)
+    def _exception(tx: Frame) -> VariableTracker:
+        return tx.handling or NONE
+
+
+_register_operators()

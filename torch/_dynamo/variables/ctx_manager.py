@@ -1,0 +1,225 @@
+"""Context managers of torch that C code implements: gradient modes, inference mode, autocast.
+Entering and leaving one is a call in the graph and changes the state under which the trace
+runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import NONE, ConstantVariable
+
+if TYPE_CHECKING:
+    from torch._dynamo.codegen import Codegen
+    from torch._dynamo.symbolic_convert import Frame
+    from torch._guards import Source
+
+
+def set_grad_enabled(tx: Frame, mode: bool) -> None:
+    """torch._C._set_grad_enabled, in the graph and in the trace."""
+    if torch.is_grad_enabled() == mode:
+        return
+    node = tx.out.graph.create_node("call_function", torch._C._set_grad_enabled, (mode,), {})
+    node.meta["example_value"] = None
+    torch._C._set_grad_enabled(mode)
+
+
+class ContextWrappingVariable(VariableTracker):
+    """A context manager with constant arguments."""
+
+    __slots__ = ("args", "cls", "entered", "kwargs", "saved")
+
+    def __init__(self, cls: type, args: Args, kwargs: Kwargs) -> None:
+        super().__init__(None)
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+        self.entered = False
+        self.saved: object = None
+
+    def describe(self) -> str:
+        return self.cls.__name__
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        if name == "mode" and self.cls is torch.set_grad_enabled:
+            return ConstantVariable(self.grad_mode())
+        return tx.attribute_of_builtin(self, name)
+
+    def grad_mode(self) -> bool:
+        """The mode that it sets."""
+        if self.cls is torch.set_grad_enabled:
+            given = self.args[0] if self.args else self.kwargs["mode"]
+            return bool(given.as_python_constant())
+        return self.cls is torch.enable_grad
+
+    def enter(self, tx: Frame) -> None:
+        """Enters the context."""
+        self.saved = torch.is_grad_enabled()
+        self.entered = True
+        tx.out.contexts.append(self)
+        set_grad_enabled(tx, self.grad_mode())
+
+    def leave(self, tx: Frame) -> None:
+        """Leaves the context."""
+        self.entered = False
+        if self in tx.out.contexts:
+            tx.out.contexts.remove(self)
+        set_grad_enabled(tx, self.saved)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name == "__enter__":
+            self.enter(tx)
+            return NONE
+        if name == "__exit__":
+            self.leave(tx)
+            return NONE
+        if name == "__call__":
+            return self.call_function(tx, args, kwargs)
+        return super().call_method(tx, name, args, kwargs)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        from torch._dynamo import polyfills
+
+        wrap = VariableTracker.build(tx, polyfills.under_context)
+        make = ContextFactoryVariable(self)
+        return wrap.call_function(tx, [make, *args], kwargs)
+
+    def clone(self) -> ContextWrappingVariable:
+        """A fresh one with the same arguments."""
+        return type(self)(self.cls, self.args, self.kwargs)
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield from self.args
+        yield from self.kwargs.values()
+
+    def reconstruct(self, cg: Codegen) -> str:
+        args = [cg.expr(a) for a in self.args]
+        args += [f"{k}={cg.expr(v)}" for k, v in self.kwargs.items()]
+        return f"{cg.const(self.cls)}({', '.join(args)})"
+
+
+class ContextFactoryVariable(VariableTracker):
+    """Makes a fresh context manager for each call of a decorated function."""
+
+    __slots__ = ("manager",)
+
+    def __init__(self, manager: ContextWrappingVariable) -> None:
+        super().__init__(None)
+        self.manager = manager
+
+    def python_type(self) -> type:
+        return type(self)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return self.manager.clone()
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield self.manager
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.expr(self.manager)}.clone"
+
+
+class AutocastVariable(ContextWrappingVariable):
+    """torch.autocast"""
+
+    __slots__ = ("node",)
+
+    def enter(self, tx: Frame) -> None:
+        args = [a.as_python_constant() for a in self.args]
+        kwargs = {k: v.as_python_constant() for k, v in self.kwargs.items()}
+        self.saved = (
+            torch.amp.autocast_mode.autocast(*args, **kwargs)
+            if (self.cls is torch.autocast)
+            else self.cls(*args, **kwargs)
+        )
+        live = self.saved
+        given = (live.device, live.fast_dtype, live._enabled, live._cache_enabled)
+        self.node = tx.out.graph.create_node(
+            "call_function", torch.amp.autocast_mode._enter_autocast, given, {}
+        )
+        self.node.meta["example_value"] = live
+        self.entered = True
+        tx.out.contexts.append(self)
+        live.__enter__()
+
+    def leave(self, tx: Frame) -> None:
+        self.entered = False
+        if self in tx.out.contexts:
+            tx.out.contexts.remove(self)
+        node = tx.out.graph.create_node(
+            "call_function", torch.amp.autocast_mode._exit_autocast, (self.node,), {}
+        )
+        node.meta["example_value"] = None
+        self.saved.__exit__(None, None, None)
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        return tx.attribute_of_builtin(self, name)
+
+
+_GRAD = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled)
+
+
+def create(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker | None:
+    """The tracker of a new context manager of these kinds."""
+    if cls in _GRAD:
+        made = ContextWrappingVariable(cls, args, kwargs)
+        if cls is torch.set_grad_enabled:
+            # Making one sets the mode at once; leaving puts back what was before.
+            made.saved = torch.is_grad_enabled()
+            set_grad_enabled(tx, made.grad_mode())
+            return GradModeVariable(made)
+        if cls is torch.no_grad and args:
+            return made.call_function(tx, args, kwargs)
+        return made
+    if issubclass(cls, torch.autocast) and hasattr(torch.amp.autocast_mode, "_enter_autocast"):
+        return AutocastVariable(cls, args, kwargs)
+    return None
+
+
+class GradModeVariable(ContextWrappingVariable):
+    """torch.set_grad_enabled, which acts when it is made."""
+
+    __slots__ = ()
+
+    def __init__(self, made: ContextWrappingVariable) -> None:
+        super().__init__(made.cls, made.args, made.kwargs)
+        self.saved = made.saved
+
+    def enter(self, tx: Frame) -> None:
+        self.entered = True
+        tx.out.contexts.append(self)
+        set_grad_enabled(tx, self.grad_mode())
+
+    def clone(self) -> ContextWrappingVariable:
+        return ContextWrappingVariable(self.cls, self.args, self.kwargs)
+
+
+def existing(tx: Frame, value: object, source: Source | None) -> VariableTracker | None:
+    """The tracker of a context manager that exists before the trace."""
+    cls = type(value)
+    if cls in (torch.no_grad, torch.enable_grad):
+        if source is not None:
+            tx.out.guard(source, "TYPE_MATCH", cls)
+        made = ContextWrappingVariable(cls, [], {})
+        made.saved = getattr(value, "prev", None)
+        return made
+    if cls is torch.set_grad_enabled:
+        if source is not None:
+            tx.out.guard(source, "TYPE_MATCH", cls)
+            tx.out.guard(source, "ID_MATCH", value)
+        made = ContextWrappingVariable(cls, [ConstantVariable(value.mode)], {})
+        made.saved = getattr(value, "prev", None)
+        return made
+    if cls in (torch.inference_mode, torch.autograd.graph.saved_tensors_hooks):
+        unimplemented("context manager", f"{cls}", "this context manager is not traced")
+    return None

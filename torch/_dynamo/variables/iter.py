@@ -1,0 +1,223 @@
+"""Iterators. Each holds a Python iterator over trackers, so that what is lazy in the program is
+lazy in the trace. Where one has to live on after the graph, its remaining values are written
+out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from torch._dynamo.exc import ObservedException, raise_error, unimplemented
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.lists import TupleVariable
+
+if TYPE_CHECKING:
+    from torch._dynamo.codegen import Codegen
+    from torch._dynamo.symbolic_convert import Frame
+
+_LIST_ITERATOR = type(iter([]))
+_LONGEST = 100_000  # more values than that are not written out
+
+
+class IteratorVariable(VariableTracker):
+    """An iterator over values that the trace knows."""
+
+    __slots__ = ("cls", "endless", "it")
+
+    def __init__(
+        self, it: Iterator[VariableTracker], cls: type = _LIST_ITERATOR, endless: bool = False
+    ) -> None:
+        super().__init__(None)
+        self.it = it
+        self.cls = cls
+        self.endless = endless
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def next(self, tx: Frame) -> VariableTracker:
+        """next(obj)"""
+        for value in self.it:
+            return value.realize()
+        raise_error(tx, StopIteration)
+
+    def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
+        return self.it
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        return tx.attribute_of_builtin(self, name)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name == "__next__":
+            return self.next(tx)
+        if name == "__iter__":
+            return self
+        return super().call_method(tx, name, args, kwargs)
+
+    def children(self) -> Iterator[VariableTracker]:
+        if self.endless:
+            return
+        rest = list(itertools.islice(self.it, _LONGEST))
+        self.it = iter(rest)
+        yield from rest
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.endless:
+            unimplemented(
+                "iterator after the graph",
+                repr(self),
+                "an iterator without end cannot be written out after a graph break",
+            )
+        rest = list(itertools.islice(self.it, _LONGEST))
+        self.it = iter(rest)
+        return f"{cg.const(iter)}([{', '.join(cg.expr(item) for item in rest)}])"
+
+
+class CountIteratorVariable(IteratorVariable):
+    """itertools.count"""
+
+    __slots__ = ("current", "step")
+
+    def __init__(self, start: VariableTracker, step: VariableTracker) -> None:
+        super().__init__(iter(()), itertools.count, True)
+        self.current = start
+        self.step = step
+
+    def next(self, tx: Frame) -> VariableTracker:
+        import operator
+
+        value = self.current
+        self.current = tx.binary(operator.add, value, self.step)
+        return value
+
+    def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
+        while True:
+            yield self.next(tx)
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield self.current
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.const(itertools.count)}({cg.expr(self.current)}, {cg.expr(self.step)})"
+
+
+class RepeatIteratorVariable(IteratorVariable):
+    """itertools.repeat without a count"""
+
+    __slots__ = ("item",)
+
+    def __init__(self, item: VariableTracker) -> None:
+        super().__init__(itertools.repeat(item), itertools.repeat, True)
+        self.item = item
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield self.item
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.const(itertools.repeat)}({cg.expr(self.item)})"
+
+
+# ---- builtins and itertools as Python iterators over trackers
+
+
+def zip_values(tx: Frame, its: list[Iterator], strict: bool) -> Iterator[VariableTracker]:
+    """zip"""
+    if strict:
+        try:
+            for row in zip(*its, strict=True):
+                yield TupleVariable([item.realize() for item in row])
+        except ValueError as error:
+            raise_error(tx, ValueError, *error.args)
+        return
+    for row in zip(*its, strict=False):
+        yield TupleVariable([item.realize() for item in row])
+
+
+def map_values(tx: Frame, fn: VariableTracker, its: list[Iterator]) -> Iterator[VariableTracker]:
+    """map"""
+    for row in zip(*its, strict=False):
+        yield fn.call_function(tx, [item.realize() for item in row], {})
+
+
+def filter_values(tx: Frame, fn: VariableTracker, it: Iterator) -> Iterator[VariableTracker]:
+    """filter"""
+    everything = fn.is_python_constant() and fn.as_python_constant() is None
+    for item in it:
+        item = item.realize()
+        kept = item if everything else fn.call_function(tx, [item], {})
+        if tx.truth(kept):
+            yield item
+
+
+def enumerate_values(it: Iterator, start: int) -> Iterator[VariableTracker]:
+    """enumerate"""
+    for index, item in enumerate(it, start):
+        yield TupleVariable([ConstantVariable(index), item.realize()])
+
+
+def call_until(
+    tx: Frame, fn: VariableTracker, sentinel: VariableTracker
+) -> Iterator[VariableTracker]:
+    """iter(callable, sentinel)"""
+    while True:
+        value = fn.call_function(tx, [], {})
+        if tx.same_or_equal(value, sentinel):
+            return
+        yield value
+
+
+def take_or_drop(
+    tx: Frame, fn: VariableTracker, it: Iterator, take: bool
+) -> Iterator[VariableTracker]:
+    """itertools.takewhile and dropwhile"""
+    dropping = True
+    for item in it:
+        item = item.realize()
+        if take or dropping:
+            holds = tx.truth(fn.call_function(tx, [item], {}))
+            if take and not holds:
+                return
+            dropping = holds
+            if not take and dropping:
+                continue
+        yield item
+
+
+def accumulate_values(
+    tx: Frame, it: Iterator, add: Callable[..., VariableTracker], initial: VariableTracker | None
+) -> Iterator[VariableTracker]:
+    """itertools.accumulate"""
+    total = initial
+    if total is not None:
+        yield total
+    for item in it:
+        item = item.realize()
+        total = item if total is None else add(total, item)
+        yield total
+
+
+def groups(tx: Frame, it: Iterator, key: VariableTracker | None) -> Iterator[VariableTracker]:
+    """itertools.groupby; each group is whole."""
+    current: VariableTracker | None = None
+    members: Args = []
+    for item in it:
+        item = item.realize()
+        mark = item if key is None else key.call_function(tx, [item], {})
+        if current is not None and not tx.same_or_equal(mark, current):
+            yield TupleVariable([current, IteratorVariable(iter(members), itertools._grouper)])
+            members = []
+        if not members:
+            current = mark
+        members.append(item)
+    if current is not None:
+        yield TupleVariable([current, IteratorVariable(iter(members), itertools._grouper)])
+
+
+def stops(error: ObservedException) -> bool:
+    """Whether an exception of the program is StopIteration."""
+    return issubclass(error.value.python_type(), StopIteration)

@@ -1,0 +1,364 @@
+"""Small values: modules, methods of builtin objects read but not called yet, super(), keys, and
+the dictionary of an object."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.source import AttrSource
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.dicts import ConstDictVariable, Entries
+from torch._dynamo.variables.functions import UserMethodVariable
+from torch._dynamo.variables.user_defined import (
+    _MISSING,
+    UserDefinedClassVariable,
+    UserDefinedObjectVariable,
+    dict_of,
+)
+
+if TYPE_CHECKING:
+    from torch._dynamo.codegen import Codegen
+    from torch._dynamo.symbolic_convert import Frame
+    from torch._guards import Source
+
+
+class IdentityKey:
+    """The key of an object that is equal to itself alone."""
+
+    __slots__ = ("vt",)
+
+    def __init__(self, vt: VariableTracker) -> None:
+        self.vt = vt
+
+    def __hash__(self) -> int:
+        return id(self.vt)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IdentityKey) and self.vt is other.vt
+
+
+class ObjectKey:
+    """The key of an object with a `__hash__` of its own."""
+
+    __slots__ = ("code", "tx", "vt")
+
+    def __init__(self, tx: Frame, vt: VariableTracker, code: int) -> None:
+        self.tx, self.vt, self.code = tx, vt, code
+
+    def __hash__(self) -> int:
+        return self.code
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ObjectKey):
+            return self.vt is other.vt or self.tx.equal(self.vt, other.vt)
+        if isinstance(other, IdentityKey):
+            return False
+        return self.tx.equal(self.vt, ConstantVariable(other))
+
+
+class PythonModuleVariable(VariableTracker):
+    """A module."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: types.ModuleType, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.value = value
+
+    def describe(self) -> str:
+        return self.value.__name__
+
+    def python_type(self) -> type:
+        return types.ModuleType
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def is_python_constant(self) -> bool:
+        return True
+
+    def as_python_constant(self) -> object:
+        return self.value
+
+    def hash_key(self, tx: Frame) -> object:
+        return self.value
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        stored = tx.out.side_effects.attribute(self.value, name)
+        if stored is not None:
+            return stored
+        try:
+            found = getattr(self.value, name)
+        except AttributeError as error:
+            raise_observed(tx, error)
+        source = AttrSource(self.source, name) if self.source is not None else None
+        return VariableTracker.build(tx, found, source)
+
+    def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
+        if self.source is None:
+            super().setattr(tx, name, value)
+        tx.out.side_effects.set_attribute(self.value, self, name, value)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return self.getattr(tx, name).call_function(tx, args, kwargs)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.const(self.value)
+
+
+class GetAttrVariable(VariableTracker):
+    """A method that C code defines, read from an object and not called yet."""
+
+    __slots__ = ("name", "obj")
+
+    def __init__(self, obj: VariableTracker, name: str, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.obj = obj
+        self.name = name
+
+    def describe(self) -> str:
+        return f"{self.obj!r}.{self.name}"
+
+    def python_type(self) -> type:
+        return types.BuiltinMethodType
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def is_python_constant(self) -> bool:
+        return isinstance(self.obj, UserDefinedClassVariable)
+
+    def as_python_constant(self) -> object:
+        return getattr(self.obj.as_python_constant(), self.name)
+
+    def hash_key(self, tx: Frame) -> object:
+        return ("method", self.obj.hash_key(tx), self.name)
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield self.obj
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def is_same(self, other: VariableTracker) -> bool | None:
+        return None if isinstance(other, GetAttrVariable) and self.name == other.name else False
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        if name == "__self__":
+            return self.obj
+        if name == "__name__":
+            return ConstantVariable(self.name)
+        if name == "__call__":
+            return self
+        return super().getattr(tx, name)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if isinstance(self.obj, UserDefinedObjectVariable):
+            return self.obj.call_c_method(tx, self.name, args, kwargs)
+        return self.obj.call_method(tx, self.name, args, kwargs)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name == "__call__":
+            return self.call_function(tx, args, kwargs)
+        return super().call_method(tx, name, args, kwargs)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.expr(self.obj)}.{self.name}"
+
+
+class SuperVariable(VariableTracker):
+    """super(cls, obj)"""
+
+    __slots__ = ("obj", "start")
+
+    def __init__(self, start: type, obj: VariableTracker) -> None:
+        super().__init__(None)
+        self.start = start
+        self.obj = obj
+
+    def python_type(self) -> type:
+        return super
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield self.obj
+
+    def _find(self, name: str) -> object:
+        of_class = isinstance(self.obj, UserDefinedClassVariable)
+        cls = self.obj.value if of_class else self.obj.python_type()
+        if of_class and not issubclass(cls, self.start):
+            cls = type(self.obj.value)
+        mro = cls.__mro__
+        for base in mro[mro.index(self.start) + 1 :]:
+            found = base.__dict__.get(name, _MISSING)
+            if found is not _MISSING:
+                return found
+        return _MISSING
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        raw = self._find(name)
+        if raw is _MISSING:
+            if name == "__class__":
+                return VariableTracker.build(tx, super)
+            raise_error(tx, AttributeError, f"'super' object has no attribute {name!r}")
+        obj = self.obj
+        if isinstance(raw, types.FunctionType):
+            if isinstance(obj, UserDefinedClassVariable) and issubclass(obj.value, self.start):
+                return VariableTracker.build(tx, raw)
+            return UserMethodVariable(VariableTracker.build(tx, raw), obj)
+        if isinstance(raw, staticmethod):
+            return VariableTracker.build(tx, raw.__func__)
+        if isinstance(raw, classmethod):
+            owner = (
+                obj
+                if isinstance(obj, UserDefinedClassVariable)
+                else VariableTracker.build(tx, obj.python_type())
+            )
+            inner = raw.__func__
+            return UserMethodVariable(VariableTracker.build(tx, inner), owner)
+        if isinstance(raw, property):
+            return VariableTracker.build(tx, raw.fget).call_function(tx, [obj], {})
+        return SuperMethodVariable(obj, name, raw)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return self.getattr(tx, name).call_function(tx, args, kwargs)
+
+
+class SuperMethodVariable(GetAttrVariable):
+    """A method of a C base class, found by super()."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, obj: VariableTracker, name: str, raw: object) -> None:
+        super().__init__(obj, name)
+        self.raw = raw
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return tx.call_c_base(self.obj, self.name, self.raw, args, kwargs)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.const(self.raw)}.__get__({cg.expr(self.obj)})"
+
+
+class InstanceDictVariable(ConstDictVariable):
+    """obj.__dict__: writing to it sets attributes of the object."""
+
+    __slots__ = ("obj",)
+
+    def __init__(self, items: Entries, obj: UserDefinedObjectVariable) -> None:
+        super().__init__(items)
+        self.obj = obj
+
+    @staticmethod
+    def of(tx: Frame, obj: UserDefinedObjectVariable) -> InstanceDictVariable:
+        """The dictionary of an object."""
+        if obj.source is not None:
+            tx.out.guard(AttrSource(obj.source, "__dict__"), "DICT_KEYS", dict(obj.value.__dict__))
+        return InstanceDictVariable(dict_of(tx, obj).items, obj)
+
+    def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
+        self.obj.store(tx, key.as_python_constant(), value)
+        hashed = key.hash_key(tx)
+        self.items[hashed] = (key, value)
+
+    def delete(self, tx: Frame, key: VariableTracker) -> VariableTracker:
+        found = self.lookup(tx, key)
+        if found is None:
+            raise_error(tx, KeyError, tx.constant_or_text(key))
+        self.obj.generic_delattr(tx, key.as_python_constant())
+        del self.items[key.hash_key(tx)]
+        return found
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name in ("clear", "popitem", "move_to_end", "__ior__"):
+            unimplemented("dictionary of an object", name, "it is changed as a whole")
+        if name == "copy":
+            return ConstDictVariable(dict(self.items))
+        return super().call_method(tx, name, args, kwargs)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.expr(self.obj)}.__dict__"
+
+
+class UnknownVariable(VariableTracker):
+    """A value that the trace cannot look into. It may be passed on; any use breaks the graph."""
+
+    __slots__ = ("cls", "value")
+
+    def __init__(self, value: object, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.value = value
+        self.cls = type(value)
+
+    def describe(self) -> str:
+        return self.cls.__qualname__
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def hash_key(self, tx: Frame) -> object:
+        return IdentityKey(self)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.const(self.value)
+
+
+class NewCellMark(VariableTracker):
+    """The mark of an unbound local on the stack."""
+
+    __slots__ = ()
+
+
+UNBOUND = NewCellMark()
+
+
+class TypingVariable(VariableTracker):
+    """A form of typing, such as List[int]."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def is_python_constant(self) -> bool:
+        return True
+
+    def as_python_constant(self) -> object:
+        return self.value
+
+    def hash_key(self, tx: Frame) -> object:
+        return self.value
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def getitem(self, tx: Frame, key: VariableTracker) -> VariableTracker:
+        return TypingVariable(self.value[key.as_python_constant()])
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        try:
+            return VariableTracker.build(tx, getattr(self.value, name))
+        except AttributeError as error:
+            raise_observed(tx, error)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        origin = getattr(self.value, "__origin__", None)
+        if isinstance(origin, type):
+            return VariableTracker.build(tx, origin).call_function(tx, args, kwargs)
+        return super().call_function(tx, args, kwargs)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.const(self.value)

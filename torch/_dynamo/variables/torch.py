@@ -1,0 +1,315 @@
+"""Functions of torch: calls in the graph, constants of the trace, and those that change the state
+of the process, each by one rule."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch._dynamo import polyfills, trace_rules
+from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.trace_rules import CONSTANT, FORBID, GRAPH, INLINE, SKIP, handler
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.builtin import call_c_function, fold
+from torch._dynamo.variables.constant import FALSE, NONE, ConstantVariable
+from torch._dynamo.variables.lists import BaseListVariable
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.user_defined import (
+    UserDefinedClassVariable,
+    UserDefinedObjectVariable,
+)
+
+if TYPE_CHECKING:
+    from torch._dynamo.symbolic_convert import Frame
+
+
+def call(
+    tx: Frame, rule: object, fn: VariableTracker, value: object, args: Args, kwargs: Kwargs
+) -> VariableTracker:
+    """A call of `value` by its rule."""
+    if rule is GRAPH:
+        return call_in_graph(tx, value, args, kwargs)
+    if callable(rule):
+        try:
+            inspect.signature(rule).bind(tx, *args, **kwargs)
+        except TypeError as error:
+            raise_observed(tx, TypeError(f"{getattr(value, '__name__', value)}(): {error}"))
+        return rule(tx, *args, **kwargs)
+    if rule is CONSTANT:
+        return _constant_call(tx, value, args, kwargs)
+    if rule is INLINE:
+        return tx.inline(fn, args, kwargs)
+    if rule is FORBID:
+        raise AssertionError(f"Forbidden callable: {value}")
+    if isinstance(rule, tuple) and rule[0] == "substitute":
+        return VariableTracker.build(tx, rule[1]).call_function(tx, args, kwargs)
+    if isinstance(rule, tuple) and rule[0] == "value":
+        return VariableTracker.build(tx, rule[1])
+    found = call_c_function(tx, value, args, kwargs) if rule is SKIP else None
+    if found is not None:
+        return found
+    trace_rules.refuse(value)
+
+
+def _constant_call(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    found = fold(tx, fn, args, kwargs)
+    if found is not None:
+        return found
+    everything = (*args, *kwargs.values())
+    if any(isinstance(a, SymNodeVariable) for a in everything):
+        target = _SYMBOLIC_MATH.get(fn)
+        if target is not None:
+            return tx.out.call(tx, target, args, kwargs)
+        plain = [
+            ConstantVariable(a.evaluate()) if isinstance(a, SymNodeVariable) else a for a in args
+        ]
+        found = fold(tx, fn, plain, kwargs)
+        if found is not None:
+            return found
+    if any(isinstance(a, TensorVariable) for a in everything):
+        target = getattr(torch, getattr(fn, "__name__", ""), None)
+        if fn.__module__ == "math":
+            items = [
+                a.call_method(tx, "item", [], {}) if isinstance(a, TensorVariable) else a
+                for a in args
+            ]
+            return _constant_call(tx, fn, items, kwargs)
+        if target is not None and fn.__module__ == "builtins":
+            return tx.out.call(tx, fn, args, kwargs)
+    unimplemented(
+        "call on values that are not known",
+        f"{fn}({args}, {kwargs})",
+        f"`{getattr(fn, '__name__', fn)}` needs values that are known while tracing",
+    )
+
+
+_SYMBOLIC_MATH = {
+    math.sqrt: torch.sym_sqrt if hasattr(torch, "sym_sqrt") else math.sqrt,
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+}
+
+
+def call_in_graph(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A call that becomes a node."""
+    if isinstance(fn, torch._ops.OpOverloadPacket | torch._ops.OpOverload):
+        return tx.out.call(tx, fn, args, kwargs)
+    if (
+        isinstance(
+            fn,
+            types.MethodDescriptorType | types.WrapperDescriptorType | types.GetSetDescriptorType,
+        )
+        and args
+    ):
+        if isinstance(args[0], TensorVariable) and fn.__name__ != "__get__":
+            return args[0].call_method(tx, fn.__name__, args[1:], kwargs)
+    if "out" in kwargs and not kwargs["out"].is_same(NONE):
+        return _call_with_out(tx, fn, args, kwargs)
+    for vt in (*args, *kwargs.values()):
+        if (
+            isinstance(vt, UserDefinedObjectVariable)
+            and vt.value is not None
+            and hasattr(vt.cls, "__torch_function__")
+        ):
+            unimplemented("__torch_function__", repr(vt), "an object that overrides torch")
+    return tx.out.call(tx, fn, args, kwargs)
+
+
+def _call_with_out(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    out = kwargs["out"]
+    if isinstance(out, TensorVariable):
+        before = tuple(out.fake.shape)
+        result = tx.out.call(tx, fn, args, kwargs)
+        if tuple(out.fake.shape) != before and out.source is not None:
+            unimplemented("out= of another shape", f"{fn}", "the tensor given as out= is resized")
+        return result
+    if isinstance(out, BaseListVariable):
+        tx.out.call(tx, fn, args, kwargs)
+        return out
+    return tx.out.call(tx, fn, args, kwargs)
+
+
+# ---- questions about the trace and the process
+
+
+def _state(value: object) -> Callable:
+    return lambda tx, *args, **kwargs: VariableTracker.build(tx, value)
+
+
+for _fn in (torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling):
+    trace_rules.register(_fn, _state(True))
+for _fn in (torch.compiler.is_exporting, torch.jit.is_scripting, torch.jit.is_tracing):
+    trace_rules.register(_fn, _state(False))
+trace_rules.register(torch._C._get_tracing_state, _state(None))
+if hasattr(torch._utils, "is_compiling"):
+    trace_rules.register(torch._utils.is_compiling, _state(True))
+
+
+def _ask(fn: Callable) -> Callable:
+    """A question whose value the trace has itself, since it runs under the program's settings."""
+
+    def run(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        found = fold(tx, fn, list(args), kwargs)
+        if found is None:
+            unimplemented("state", f"{fn}({args})", "an argument is not known while tracing")
+        return found
+
+    return run
+
+
+for _name in (
+    "is_grad_enabled is_inference_mode_enabled is_autocast_enabled get_autocast_dtype "
+    "is_autocast_cpu_enabled get_autocast_gpu_dtype get_autocast_cpu_dtype "
+    "is_autocast_cache_enabled get_default_dtype are_deterministic_algorithms_enabled "
+    "get_num_threads is_anomaly_enabled is_warn_always_enabled get_default_device "
+    "promote_types can_cast finfo iinfo get_float32_matmul_precision "
+    "is_deterministic_algorithms_warn_only_enabled"
+).split():
+    if hasattr(torch, _name):
+        trace_rules.register(getattr(torch, _name), _ask(getattr(torch, _name)))
+for _fn in (
+    torch.cuda.is_available, torch.cuda.device_count, torch.cuda.current_device,
+    torch.cuda.is_initialized, torch.backends.cuda.is_built, torch.cuda.get_device_capability,
+    torch.distributed.is_available, torch.distributed.is_initialized,
+    torch._C._is_torch_function_enabled if hasattr(torch._C, "_is_torch_function_enabled")
+    else torch.is_grad_enabled,
+):  # fmt: skip
+    trace_rules.register(_fn, _ask(_fn))
+
+
+@handler(torch.is_tensor)
+def _is_tensor(tx: Frame, obj: VariableTracker) -> VariableTracker:
+    return ConstantVariable(issubclass(obj.python_type(), torch.Tensor))
+
+
+@handler(torch.overrides.is_tensor_like)
+def _is_tensor_like(tx: Frame, obj: VariableTracker) -> VariableTracker:
+    kind = obj.python_type()
+    return ConstantVariable(issubclass(kind, torch.Tensor) or hasattr(kind, "__torch_function__"))
+
+
+@handler(torch.is_storage)
+def _is_storage(tx: Frame, obj: VariableTracker) -> VariableTracker:
+    return FALSE
+
+
+@handler(torch.numel)
+def _numel(tx: Frame, input: VariableTracker) -> VariableTracker:
+    return input.call_method(tx, "numel", [], {})
+
+
+for _name in ("is_floating_point", "is_complex"):
+    trace_rules.register(
+        getattr(torch, _name), lambda tx, input, n=_name: input.call_method(tx, n, [], {})
+    )
+
+
+@handler(
+    torch.overrides.has_torch_function,
+    torch.overrides.has_torch_function_unary,
+    torch.overrides.has_torch_function_variadic,
+)
+def _has_torch_function(tx: Frame, *args: VariableTracker) -> VariableTracker:
+    return FALSE
+
+
+@handler(torch._C._set_grad_enabled)
+def _set_grad_enabled(tx: Frame, mode: VariableTracker) -> VariableTracker:
+    from torch._dynamo.variables.ctx_manager import set_grad_enabled
+
+    set_grad_enabled(tx, tx.truth(mode))
+    return NONE
+
+
+@handler(torch.set_default_dtype)
+def _set_default_dtype(tx: Frame, d: VariableTracker) -> VariableTracker:
+    unimplemented("torch.set_default_dtype", repr(d), "it changes a setting of the process")
+
+
+@handler(torch._assert)
+def _assert(tx: Frame, condition: VariableTracker, message: VariableTracker) -> VariableTracker:
+    if isinstance(condition, TensorVariable):
+        tx.out.call_effect(tx, torch._assert, [condition, message], {})
+        return NONE
+    if not tx.truth(condition):
+        raise_error(tx, AssertionError, tx.constant_or_text(message))
+    return NONE
+
+
+@handler(torch._check)
+def _check(
+    tx: Frame, cond: VariableTracker, message: VariableTracker | None = None
+) -> VariableTracker:
+    if isinstance(cond, SymNodeVariable):
+        tx.out.call_effect(tx, torch._check, [cond], {})
+        return NONE
+    if not tx.truth(cond):
+        text = (
+            "Expected cond to be True"
+            if message is None
+            else tx.constant_or_text(message.call_function(tx, [], {}))
+        )
+        raise_error(tx, RuntimeError, text)
+    return NONE
+
+
+@handler(torch._dynamo.graph_break)
+def _graph_break(tx: Frame, msg: VariableTracker | None = None) -> VariableTracker:
+    text = "" if msg is None else tx.constant_or_text(msg)
+    unimplemented(
+        "Call to `torch._dynamo.graph_break()`",
+        f"Called `torch._dynamo.graph_break()` with args `{[text] if text else []}`, kwargs `{{}}`",
+        "User-inserted graph break. Message: " + str(text or None),
+        ("Remove the `torch._dynamo.graph_break()` call.",),
+    )
+
+
+@handler(torch.nn.Parameter)
+def _parameter(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    unimplemented("new parameter", "torch.nn.Parameter", "parameters are made outside")
+
+
+@handler(torch.manual_seed)
+def _manual_seed(tx: Frame, seed: VariableTracker) -> VariableTracker:
+    unimplemented("torch.manual_seed", repr(seed), "it changes the state of the generator")
+
+
+@handler(torch.tensor, torch.as_tensor)
+def _tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    target = torch.tensor
+    if isinstance(data, TensorVariable):
+        named = {k: v for k, v in kwargs.items() if k in ("dtype", "device")}
+        return tx.out.call(tx, torch.as_tensor, [data], named)
+    if isinstance(data, BaseListVariable) and any(
+        isinstance(c, TensorVariable) for c in data.items
+    ):
+        unimplemented("torch.tensor", repr(data), "a list that holds tensors")
+    return tx.out.call(tx, target, [data], kwargs)
+
+
+def apply_autograd_function(
+    tx: Frame, cls: UserDefinedClassVariable, args: Args, kwargs: Kwargs
+) -> VariableTracker:
+    """Function.apply(...): a call in the graph, since the class defines its own derivative."""
+    value = cls.value
+    for vt in args:
+        if not isinstance(vt, TensorVariable | SymNodeVariable) and not vt.is_python_constant():
+            unimplemented("autograd.Function", f"{value}", "an argument that is not a tensor")
+    return tx.out.call_effect(tx, value.apply, args, kwargs)
+
+
+for _fn, _other in polyfills.SUBSTITUTES.items():
+    trace_rules.register(_fn, ("substitute", _other))
+del _other
+
+
+def register_allowed(fn: Callable) -> None:
+    """torch.compiler.allow_in_graph"""
+    trace_rules.register(fn, GRAPH)
+
+
+del _fn, _name

@@ -1,0 +1,585 @@
+"""Objects and classes of the program. Attributes are found as CPython finds them: a walk along the
+method resolution order, descriptors, the instance's own dictionary, `__getattr__`. What the trace
+changes on an object is kept beside it and written to the object after the graph."""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torch._dynamo import trace_rules
+from torch._dynamo.exc import (
+    ObservedException,
+    raise_error,
+    raise_observed,
+    unimplemented,
+)
+from torch._dynamo.source import AttrSource, TypeSource
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import NONE, ConstantVariable
+from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.functions import UserFunctionVariable, UserMethodVariable
+
+if TYPE_CHECKING:
+    from torch._dynamo.codegen import Codegen
+    from torch._dynamo.symbolic_convert import Frame
+    from torch._guards import Source
+
+_MISSING = object()
+DELETED = ConstantVariable(_MISSING)
+_C_METHODS = (
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+)
+
+
+def class_attribute(cls: type, name: str) -> object:
+    """What the class or one of its bases has under the name, unbound; _MISSING without."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+    return _MISSING
+
+
+class UserDefinedClassVariable(VariableTracker):
+    """A class."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: type, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.value = value
+
+    def describe(self) -> str:
+        return self.value.__qualname__
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def is_python_constant(self) -> bool:
+        return True
+
+    def as_python_constant(self) -> object:
+        return self.value
+
+    def as_proxy(self) -> object:
+        return self.value
+
+    def hash_key(self, tx: Frame) -> object:
+        return self.value
+
+    def truth(self, tx: Frame) -> bool:
+        if type(self.value).__dict__.get("__bool__") or type(self.value).__dict__.get("__len__"):
+            return bool(self.value)
+        return True
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.const(self.value)
+
+    def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
+        import enum
+
+        if isinstance(self.value, enum.EnumMeta):
+            return iter([VariableTracker.build(tx, member) for member in self.value])
+        found = class_attribute(type(self.value), "__iter__")
+        if found is not _MISSING:
+            call = VariableTracker.build(tx, found)
+            return tx.make_iterator(call.call_function(tx, [self], {})).iterate(tx)
+        raise_error(tx, TypeError, "'type' object is not iterable")
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        stored = tx.out.side_effects.attribute(self.value, name)
+        if stored is not None:
+            if stored is DELETED:
+                raise_error(tx, AttributeError, name)
+            return stored
+        if name == "__class__":
+            return VariableTracker.build(tx, type(self.value))
+        source = AttrSource(self.source, name) if self.source is not None else None
+        meta = class_attribute(type(self.value), name)
+        if isinstance(meta, property) and type(self.value) is not type:
+            return VariableTracker.build(tx, meta.fget).call_function(tx, [self], {})
+        raw = class_attribute(self.value, name)
+        if raw is not _MISSING and name not in ("__dict__", "__doc__"):
+            return self._bind(tx, name, raw, source)
+        if isinstance(meta, types.FunctionType):
+            return UserMethodVariable(VariableTracker.build(tx, meta), self)
+        try:
+            found = getattr(self.value, name)
+        except AttributeError as error:
+            raise_observed(tx, error)
+        if isinstance(found, types.BuiltinMethodType | types.MethodWrapperType):
+            from torch._dynamo.variables.misc import GetAttrVariable
+
+            return GetAttrVariable(self, name)
+        return VariableTracker.build(tx, found, source)
+
+    def _bind(self, tx: Frame, name: str, raw: object, source: Source | None) -> VariableTracker:
+        if isinstance(raw, staticmethod):
+            return VariableTracker.build(tx, raw.__func__, source)
+        if isinstance(raw, classmethod):
+            inner = raw.__func__
+            if isinstance(inner, types.FunctionType):
+                function = VariableTracker.build(tx, inner)
+                return UserMethodVariable(function, self, source)
+        if isinstance(raw, (types.FunctionType, type, *_C_METHODS)):
+            return VariableTracker.build(tx, raw, source)
+        getter = class_attribute(type(raw), "__get__")
+        if isinstance(getter, types.FunctionType) and not isinstance(raw, types.FunctionType):
+            holder = VariableTracker.build(tx, raw)
+            return VariableTracker.build(tx, getter).call_function(tx, [holder, NONE, self], {})
+        try:
+            found = getattr(self.value, name)
+        except AttributeError as error:
+            raise_observed(tx, error)
+        if isinstance(found, types.BuiltinMethodType) and found.__self__ is self.value:
+            from torch._dynamo.variables.misc import GetAttrVariable
+
+            return GetAttrVariable(self, name)
+        return VariableTracker.build(tx, found, source)
+
+    def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
+        meta = class_attribute(type(self.value), "__setattr__")
+        if isinstance(meta, types.FunctionType) or self.source is None:
+            unimplemented("attribute of a class", f"{self!r}.{name}", "it cannot be set here")
+        if isinstance(class_attribute(self.value, name), property):
+            unimplemented("attribute of a class", f"{self!r}.{name}", "it replaces a property")
+        tx.out.side_effects.set_attribute(self.value, self, name, value)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return tx.construct(self, args, kwargs)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return tx.call_class_method(self, name, args, kwargs)
+
+    def getitem(self, tx: Frame, key: VariableTracker) -> VariableTracker:
+        import enum
+
+        if isinstance(self.value, enum.EnumMeta) or key.is_python_constant():
+            try:
+                return VariableTracker.build(tx, self.value[key.as_python_constant()])
+            except Exception as error:
+                raise_observed(tx, error)
+        return super().getitem(tx, key)
+
+
+class UserDefinedObjectVariable(VariableTracker):
+    """An object of a class written in Python. `value` is the running program's object, None for one
+    that the trace made; `attrs` holds what the trace stored; `contents` is the builtin container
+    that it also is, where its class derives from one."""
+
+    __slots__ = ("attrs", "cls", "contents", "init_args", "value")
+
+    def __init__(
+        self,
+        cls: type,
+        value: object = None,
+        source: Source | None = None,
+        contents: VariableTracker | None = None,
+    ) -> None:
+        super().__init__(source)
+        self.cls = cls
+        self.value = value
+        self.attrs: dict[str, VariableTracker] = {}
+        self.contents = contents
+        # What __new__ needs to make the object again, besides the class.
+        self.init_args: Args = []
+
+    def describe(self) -> str:
+        return self.cls.__qualname__
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def children(self) -> Iterator[VariableTracker]:
+        if self.value is None:
+            yield from self.init_args
+            for vt in self.attrs.values():
+                if vt is not DELETED:
+                    yield vt
+            if self.contents is not None:
+                yield from self.contents.children()
+
+    def is_python_constant(self) -> bool:
+        return self._frozen_constant() is not None
+
+    def _frozen_constant(self) -> object | None:
+        # An object without state of its own that callers only pass on.
+        return None
+
+    # ---- attributes
+
+    def own_attribute(self, tx: Frame, name: str) -> VariableTracker | None:
+        """What the instance's own dictionary or slots have."""
+        found = self.attrs.get(name)
+        if found is not None:
+            return None if found is DELETED else found.realize()
+        if self.value is None:
+            return None
+        own = instance_dict(self.value)
+        if own is not None and name in own:
+            source = AttrSource(self.source, name) if self.source is not None else None
+            return VariableTracker.build(tx, own[name], source)
+        return None
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        custom = class_attribute(self.cls, "__getattribute__")
+        if isinstance(custom, types.FunctionType):
+            function = VariableTracker.build(tx, custom)
+            return function.call_function(tx, [self, ConstantVariable(name)], {})
+        return self.generic_getattr(tx, name)
+
+    def generic_getattr(self, tx: Frame, name: str) -> VariableTracker:
+        """object.__getattribute__ and then __getattr__"""
+        try:
+            found = self.lookup(tx, name)
+        except ObservedException as error:
+            # A property that raises AttributeError leads to __getattr__ too.
+            if not issubclass(error.value.python_type(), AttributeError):
+                raise
+            fallback = class_attribute(self.cls, "__getattr__")
+            if not isinstance(fallback, types.FunctionType):
+                raise
+            found = None
+        if found is not None:
+            return found
+        fallback = class_attribute(self.cls, "__getattr__")
+        if isinstance(fallback, types.FunctionType):
+            self.guard_absent(tx, name)
+            function = VariableTracker.build(tx, fallback)
+            return function.call_function(tx, [self, ConstantVariable(name)], {})
+        self.guard_absent(tx, name)
+        raise_error(tx, AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+
+    def guard_absent(self, tx: Frame, name: str) -> None:
+        """The running program's object must not get such an attribute of its own."""
+        if self.source is None or self.value is None or name in self.attrs:
+            return
+        if instance_dict(self.value) is not None:
+            tx.out.guard(self.source, "NOT_PRESENT_IN_GENERIC_DICT", name)
+
+    def lookup(self, tx: Frame, name: str) -> VariableTracker | None:
+        """object.__getattribute__; None where there is no such attribute."""
+        raw = class_attribute(self.cls, name)
+        if raw is not _MISSING and is_data_descriptor(raw):
+            return self._from_data_descriptor(tx, name, raw)
+        own = self.own_attribute(tx, name)
+        if own is not None:
+            return own
+        if name == "__class__":
+            return VariableTracker.build(tx, self.cls)
+        if raw is _MISSING:
+            return None
+        self.guard_absent(tx, name)
+        return self.bind(tx, name, raw)
+
+    def _from_data_descriptor(self, tx: Frame, name: str, raw: object) -> VariableTracker | None:
+        if isinstance(raw, property):
+            if raw.fget is None:
+                raise_error(tx, AttributeError, f"property {name!r} has no getter")
+            getter = VariableTracker.build(tx, raw.fget)
+            return getter.call_function(tx, [self], {})
+        if isinstance(raw, types.MemberDescriptorType):
+            return self._slot(tx, name)
+        if isinstance(raw, types.GetSetDescriptorType):
+            return self._getset(tx, name, raw)
+        if isinstance(raw, collections._tuplegetter):
+            return self.contents.item(raw.__reduce__()[1][0])
+        getter = class_attribute(type(raw), "__get__")
+        if isinstance(getter, types.FunctionType):
+            holder = self._class_value(tx, name, raw)
+            owner = VariableTracker.build(tx, self.cls)
+            return VariableTracker.build(tx, getter).call_function(tx, [holder, self, owner], {})
+        unimplemented(
+            "descriptor", f"{self!r}.{name}: {raw!r}", "Dynamo does not know this descriptor"
+        )
+
+    def _class_value(self, tx: Frame, name: str, raw: object) -> VariableTracker:
+        """An attribute of the class as it stands in the class's dictionary."""
+        from torch._dynamo.source import ClassDictSource
+
+        source = None
+        if self.source is not None:
+            source = ClassDictSource(TypeSource(self.source), name, _owner(self.cls, name))
+        return VariableTracker.build(tx, raw, source)
+
+    def _slot(self, tx: Frame, name: str) -> VariableTracker | None:
+        found = self.attrs.get(name)
+        if found is not None:
+            return None if found is DELETED else found.realize()
+        if self.value is None:
+            return None
+        try:
+            value = getattr(self.value, name)
+        except AttributeError:
+            return None
+        return VariableTracker.build(
+            tx, value, AttrSource(self.source, name) if self.source is not None else None
+        )
+
+    def _getset(self, tx: Frame, name: str, raw: object) -> VariableTracker | None:
+        if name == "__dict__":
+            return self.dict_view(tx)
+        if name == "__weakref__":
+            return NONE
+        if name == "__class__":
+            return VariableTracker.build(tx, self.cls)
+        if self.contents is not None:
+            return self.contents.getattr(tx, name)
+        unimplemented("attribute", f"{self!r}.{name}", "an attribute implemented in C")
+
+    def dict_view(self, tx: Frame) -> VariableTracker:
+        """obj.__dict__; reading it is modelled, writing to it breaks the graph."""
+        from torch._dynamo.variables.misc import InstanceDictVariable
+
+        return InstanceDictVariable.of(tx, self)
+
+    def bind(self, tx: Frame, name: str, raw: object) -> VariableTracker:
+        """A class attribute, as reading it from an instance gives it."""
+        if isinstance(raw, types.FunctionType):
+            self._guard_class_attribute(tx, name, raw)
+            return UserMethodVariable(UserFunctionVariable(raw), self)
+        if isinstance(raw, staticmethod):
+            return VariableTracker.build(tx, raw.__func__)
+        if isinstance(raw, classmethod):
+            owner = VariableTracker.build(tx, self.cls)
+            inner = raw.__func__
+            if isinstance(inner, types.FunctionType):
+                return UserMethodVariable(VariableTracker.build(tx, inner), owner)
+            return owner.getattr(tx, name)
+        if isinstance(raw, _C_METHODS):
+            from torch._dynamo.variables.misc import GetAttrVariable
+
+            return GetAttrVariable(self, name)
+        getter = class_attribute(type(raw), "__get__")
+        if getter is _MISSING:
+            return self._class_value(tx, name, raw)
+        if isinstance(getter, types.FunctionType):
+            holder = self._class_value(tx, name, raw)
+            owner = VariableTracker.build(tx, self.cls)
+            return VariableTracker.build(tx, getter).call_function(tx, [holder, self, owner], {})
+        unimplemented("descriptor", f"{self!r}.{name}", f"an unknown descriptor {type(raw)}")
+
+    def _guard_class_attribute(self, tx: Frame, name: str, raw: types.FunctionType) -> None:
+        if self.source is None or trace_rules.is_library_file(raw.__code__.co_filename):
+            return
+        from torch._dynamo.source import ClassDictSource
+
+        source = ClassDictSource(TypeSource(self.source), name, _owner(self.cls, name))
+        tx.out.guard(source, "ID_MATCH", raw)
+
+    def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
+        custom = class_attribute(self.cls, "__setattr__")
+        if isinstance(custom, types.FunctionType):
+            function = VariableTracker.build(tx, custom)
+            function.call_function(tx, [self, ConstantVariable(name), value], {})
+            return
+        self.generic_setattr(tx, name, value)
+
+    def generic_setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
+        """object.__setattr__"""
+        raw = class_attribute(self.cls, name)
+        if isinstance(raw, property):
+            if raw.fset is None:
+                raise_error(
+                    tx,
+                    AttributeError,
+                    f"property {name!r} of {self.cls.__name__!r} object has no setter",
+                )
+            VariableTracker.build(tx, raw.fset).call_function(tx, [self, value], {})
+            return
+        if raw is not _MISSING:
+            setter = class_attribute(type(raw), "__set__")
+            if isinstance(setter, types.FunctionType):
+                holder = self._class_value(tx, name, raw)
+                VariableTracker.build(tx, setter).call_function(tx, [holder, self, value], {})
+                return
+            if isinstance(raw, types.GetSetDescriptorType):
+                unimplemented("setattr", f"{self!r}.{name}", "an attribute implemented in C")
+        self.store(tx, name, value)
+
+    def store(self, tx: Frame, name: str, value: VariableTracker) -> None:
+        """Puts a value into the instance."""
+        tx.mutate(self)
+        self.attrs[name] = value
+
+    def delattr(self, tx: Frame, name: str) -> None:
+        custom = class_attribute(self.cls, "__delattr__")
+        if isinstance(custom, types.FunctionType):
+            function = VariableTracker.build(tx, custom)
+            function.call_function(tx, [self, ConstantVariable(name)], {})
+            return
+        self.generic_delattr(tx, name)
+
+    def generic_delattr(self, tx: Frame, name: str) -> None:
+        """object.__delattr__"""
+        if self.own_attribute(tx, name) is None and self._slot(tx, name) is None:
+            raise_error(
+                tx, AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
+            )
+        self.store(tx, name, DELETED)
+        if self.value is None:
+            del self.attrs[name]
+
+    # ---- the other slots
+
+    def special(self, tx: Frame, name: str) -> VariableTracker | None:
+        """A special method as operators look for it: on the class alone."""
+        raw = class_attribute(self.cls, name)
+        if raw is _MISSING or raw is None:
+            return None
+        if isinstance(raw, _C_METHODS) and self.contents is None:
+            return None
+        return self.bind(tx, name, raw)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        found = self.special(tx, "__call__")
+        if found is None:
+            self._refuse_call(tx)
+        return found.call_function(tx, args, kwargs)
+
+    def _refuse_call(self, tx: Frame) -> None:
+        if callable(self.value):
+            trace_rules.refuse(self.value)
+        raise_error(tx, TypeError, f"{self.cls.__name__!r} object is not callable")
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return self.getattr(tx, name).call_function(tx, args, kwargs)
+
+    def call_c_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """A method that a base class in C defines."""
+        if name == "__init__" and class_attribute(self.cls, name) is object.__init__:
+            return NONE
+        if name == "__getattribute__":
+            return self.generic_getattr(tx, args[0].as_python_constant())
+        if name == "__setattr__":
+            self.generic_setattr(tx, args[0].as_python_constant(), args[1])
+            return NONE
+        if name == "__delattr__":
+            self.generic_delattr(tx, args[0].as_python_constant())
+            return NONE
+        if name in ("__eq__", "__ne__") and class_attribute(self.cls, name) is getattr(
+            object, name
+        ):
+            return ConstantVariable((self is args[0]) == (name == "__eq__"))
+        if name == "__hash__" and self.contents is None:
+            unimplemented("hash", f"hash({self!r})", "the address of an object is not known")
+        if self.contents is not None:
+            tx.mutate_contents(self, name)
+            result = self.contents.call_method(tx, name, args, kwargs)
+            return self if result is self.contents else result
+        unimplemented(
+            "method of a C class",
+            f"{self!r}.{name}",
+            f"`{name}` of {self.cls.__qualname__} is implemented in C",
+        )
+
+    def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
+        raw = class_attribute(self.cls, "__iter__")
+        if isinstance(raw, types.FunctionType):
+            return tx.iterate_result(self.bind(tx, "__iter__", raw).call_function(tx, [], {}))
+        if self.contents is not None:
+            return self.contents.iterate(tx)
+        if class_attribute(self.cls, "__getitem__") is not _MISSING:
+            return tx.iterate_by_index(self)
+        raise_error(tx, TypeError, f"{self.cls.__name__!r} object is not iterable")
+
+    def getitem(self, tx: Frame, key: VariableTracker) -> VariableTracker:
+        found = self.special(tx, "__getitem__")
+        if found is None:
+            raise_error(tx, TypeError, f"{self.cls.__name__!r} object is not subscriptable")
+        return found.call_function(tx, [key], {})
+
+    def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
+        found = self.special(tx, "__setitem__")
+        if found is None:
+            raise_error(
+                tx,
+                TypeError,
+                f"{self.cls.__name__!r} object does not support item assignment",
+            )
+        found.call_function(tx, [key, value], {})
+
+    def truth(self, tx: Frame) -> bool | VariableTracker:
+        for name in ("__bool__", "__len__"):
+            found = self.special(tx, name)
+            if found is not None:
+                result = found.call_function(tx, [], {})
+                if not result.is_python_constant():
+                    return result
+                return bool(result.as_python_constant())
+        return True
+
+    def length(self, tx: Frame) -> VariableTracker:
+        """len(obj)"""
+        found = self.special(tx, "__len__")
+        if found is None:
+            raise_error(tx, TypeError, f"object of type {self.cls.__name__!r} has no len()")
+        return found.call_function(tx, [], {})
+
+    def hash_key(self, tx: Frame) -> object:
+        from torch._dynamo.variables.misc import IdentityKey, ObjectKey
+
+        raw = class_attribute(self.cls, "__hash__")
+        if raw is None:
+            raise_error(tx, TypeError, f"unhashable type: {self.cls.__name__!r}")
+        if isinstance(raw, types.FunctionType):
+            code = self.bind(tx, "__hash__", raw).call_function(tx, [], {})
+            return ObjectKey(tx, self, code.as_python_constant())
+        if self.contents is not None:
+            return self.contents.hash_key(tx)
+        return IdentityKey(self)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.value is not None and self.source is None:
+            return cg.const(self.value)
+        return cg.new_object(self)
+
+
+def is_data_descriptor(raw: object) -> bool:
+    """Whether a class attribute comes before the instance's own."""
+    kind = type(raw)
+    return hasattr(kind, "__get__") and (hasattr(kind, "__set__") or hasattr(kind, "__delete__"))
+
+
+def instance_dict(value: object) -> dict[str, object] | None:
+    """The object's own dictionary, whatever its class says."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def _owner(cls: type, name: str) -> int:
+    """Which class along the method resolution order has the attribute."""
+    for index, base in enumerate(cls.__mro__):
+        if name in base.__dict__:
+            return index
+    return 0
+
+
+def dict_of(tx: Frame, obj: UserDefinedObjectVariable) -> ConstDictVariable:
+    """A copy of obj.__dict__ as the trace sees it."""
+    pairs = []
+    own = instance_dict(obj.value) if obj.value is not None else None
+    for name in own or ():
+        if obj.attrs.get(name) is not DELETED:
+            pairs.append((ConstantVariable(name), obj.own_attribute(tx, name)))
+    known = {k.as_python_constant() for k, _ in pairs}
+    slots = {
+        n for n in obj.attrs if isinstance(class_attribute(obj.cls, n), types.MemberDescriptorType)
+    }
+    pairs += [
+        (ConstantVariable(n), v.realize())
+        for n, v in obj.attrs.items()
+        if n not in known and v is not DELETED and n not in slots
+    ]
+    return ConstDictVariable.of(tx, pairs)
