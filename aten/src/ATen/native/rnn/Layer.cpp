@@ -14,6 +14,7 @@
 #include <ATen/iter/IsaTable.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
+#include <ATen/native/rnn/LayerShape.h>
 #include <ATen/native/rnn/Native.h>
 #include <ATen/native/rnn/RnnKernel.h>
 #include <ATen/ops/add.h>
@@ -27,6 +28,7 @@ CRESSET_DEFINE_ISA_TABLE(Table);
 } // namespace rnn
 namespace {
 using rnn::Mode;
+using Shape = rnn::LayerShape;
 using OptionalTensor = std::optional<Tensor>;
 constexpr int64_t kGrainUnits = 4096;
 // Up to this many rows the arranged product is the faster one, and from this many multiplications
@@ -42,44 +44,6 @@ const rnn::Loops& loops_for(ScalarType dtype) {
 }
 
 bool given(const OptionalTensor& t) { return t && t->defined(); }
-
-// The numbers of a layer, and which rows belong to which step.
-struct Shape {
-  Shape(const Tensor& input, const Tensor& hx, const Tensor& w_hh, IntArrayRef batch_sizes,
-        int64_t mode_, bool reverse)
-      : mode(static_cast<Mode>(mode_)), gates(rnn::gate_count(mode)), batch(hx.size(0)),
-        features(input.size(-1)), hidden(w_hh.size(0) / gates), state(hx.size(1)) {
-    if (batch_sizes.empty())
-      sizes.assign(static_cast<size_t>(input.size(0)), batch);
-    else
-      sizes.assign(batch_sizes.begin(), batch_sizes.end());
-    for (const int64_t size : sizes) {
-      starts.push_back(rows);
-      rows += size;
-    }
-    order.resize(sizes.size());
-    for (size_t i = 0; i < order.size(); ++i)
-      order[i] = static_cast<int64_t>(reverse ? order.size() - 1 - i : i);
-    switch (mode) {
-    case Mode::Lstm:
-      before_at = 6 * hidden;
-      break;
-    case Mode::Gru:
-      before_at = 4 * hidden;
-      break;
-    default:
-      before_at = 0;
-    }
-    width = before_at + state;
-  }
-  Mode mode;
-  int64_t gates, batch, features, hidden, state;
-  int64_t rows = 0;
-  std::vector<int64_t> sizes, starts, order; // order: steps as they are taken
-  // A row of the workspace: LSTM: gates (4), cell before, tanh(cell), state before. GRU: r, z, n,
-  // hidden part of n, state before. Else: state before.
-  int64_t before_at, width;
-};
 
 // C = A B^T (+ beta C) for row-major A [m, k] and B [n, k].
 template <class T> void times_transposed(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
