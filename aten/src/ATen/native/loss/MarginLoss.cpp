@@ -5,25 +5,13 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/PrivateCopy.h>
 #include <ATen/native/loss/LossUtil.h>
+#include <ATen/native/loss/MarginLoss.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/multilabel_margin_loss_forward.h>
 #include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
-bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
-
-struct Batch {
-  int64_t samples, classes;
-};
-Batch batch_of(const Tensor& self) {
-  const bool good = self.dim() <= 2 && (self.dim() < 1 || self.size(-1) > 0);
-  TORCH_CHECK(good, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
-              self.sizes());
-  if (self.dim() == 0) return {1, 1};
-  return self.dim() == 1 ? Batch{1, self.size(0)} : Batch{self.size(0), self.size(1)};
-}
-
 double term(double z, int64_t p) { return p == 1 ? z : z * z; }
 
 // The sum of term(x[c] + offset) over what is above 0, of n elements, without a branch on the data.
@@ -42,46 +30,13 @@ template <class T> double sum_above_zero(const T* x, int64_t n, double offset, i
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-struct MultiMargin {
-  MultiMargin(const Tensor& self, const Tensor& target, const Scalar& power, const Scalar& distance,
-              const std::optional<Tensor>& weight)
-      : batch(batch_of(self)), p(power.toLong()), margin(distance.toDouble()) {
-    TORCH_CHECK(power.toDouble() == 1 || power.toDouble() == 2, "only p == 1 and p == 2 supported");
-    TORCH_CHECK(target.dim() <= 1 && target.numel() == batch.samples,
-                "multi_margin_loss: target tensor should be 1-D with size equal to the number of "
-                "input samples (batch "
-                "size). Expected target size [",
-                batch.samples, "], but got ", target.sizes(), ". Input has shape ", self.sizes(),
-                ".");
-    TORCH_CHECK(!has(weight) || (weight->dim() <= 1 && weight->numel() == batch.classes),
-                "inconsistent weight size, expected ", batch.classes, " but got ",
-                has(weight) ? weight->sizes() : IntArrayRef());
-    TORCH_CHECK(target.scalar_type() == kLong, "expected scalar type Long but found ",
-                target.scalar_type());
-    x = self.contiguous();
-    classes = target.contiguous();
-    if (has(weight)) w = weight->to(kDouble).contiguous();
-  }
-  int64_t target(int64_t n) const {
-    const int64_t t = static_cast<const int64_t*>(classes.const_data_ptr())[n];
-    TORCH_CHECK(t >= 0 && t < batch.classes, "target out of range");
-    return t;
-  }
-  double weight(int64_t c) const {
-    return w.defined() ? static_cast<const double*>(w.const_data_ptr())[c] : 1.0;
-  }
-  Batch batch;
-  int64_t p;
-  double margin;
-  Tensor x, classes, w;
-};
 } // namespace
 
 Tensor multi_margin_loss_cpu(const Tensor& self, const Tensor& target, const Scalar& p,
                              const Scalar& margin, const std::optional<Tensor>& weight,
                              int64_t reduction) {
   const MultiMargin m(self, target, p, margin, weight);
-  const Batch batch = m.batch;
+  const MarginBatch batch = m.batch;
   DimVector sizes;
   if (target.dim() > 0) sizes.push_back(batch.samples);
   const Tensor loss = at::detail::empty(sizes, self.scalar_type(), self.device());
@@ -108,7 +63,7 @@ Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& s
                                       const std::optional<Tensor>& weight, int64_t reduction) {
   check_reduction(reduction);
   const MultiMargin m(self, target, p, margin, weight);
-  const Batch batch = m.batch;
+  const MarginBatch batch = m.batch;
   const Tensor grad = at::detail::empty(self.sizes(), self.scalar_type(), self.device());
   if (grad.is_meta()) return grad;
   const Tensor incoming = grad_output.to(kDouble).contiguous();
@@ -143,13 +98,6 @@ Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& s
 
 // ---- several target classes ---------------------------------------------------------------------
 namespace {
-void check_multilabel(const Tensor& self, const Tensor& target) {
-  batch_of(self);
-  TORCH_CHECK(self.sizes() == target.sizes() || (self.dim() == 0 && target.numel() == 1),
-              "inconsistent target size: ", target.sizes(), " for input of size: ", self.sizes());
-  TORCH_CHECK(target.scalar_type() == kLong, "expected scalar type Long but found ",
-              target.scalar_type());
-}
 // The targets of a row: how many precede the first -1. Every one is checked.
 int64_t target_count(const int64_t* t, int64_t classes) {
   int64_t count = -1;
@@ -168,7 +116,7 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t 
 std::tuple<Tensor, Tensor>
 multilabel_margin_loss_forward_cpu(const Tensor& self, const Tensor& target, int64_t reduction) {
   check_multilabel(self, target);
-  const Batch batch = batch_of(self);
+  const MarginBatch batch = margin_batch(self);
   const Tensor x = self.contiguous(), t = long_copy(target);
   const Tensor is_target = at::detail::empty(target.sizes(), self.scalar_type(), self.device());
   is_target.zero_();
@@ -209,7 +157,7 @@ Tensor multilabel_margin_loss_backward_cpu(const Tensor& grad_output, const Tens
   check_reduction(reduction);
   TORCH_CHECK(is_target.sizes() == target.sizes(),
               "inconsistent is_target size: ", is_target.sizes());
-  const Batch batch = batch_of(self);
+  const MarginBatch batch = margin_batch(self);
   const Tensor x = self.contiguous(), t = long_copy(target),
                marks = is_target.to(self.scalar_type()).contiguous();
   if (self.is_meta()) return at::detail::empty(self.sizes(), self.scalar_type(), self.device());

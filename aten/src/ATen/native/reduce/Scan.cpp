@@ -222,6 +222,20 @@ void cummin_helper_cpu(const Tensor& self, Tensor& values, Tensor& indices, int6
   values.unsafeGetTensorImpl()->bump_version();
   indices.unsafeGetTensorImpl()->bump_version();
 }
+#ifndef CRESSET_NO_CUDA
+void cummax_helper_cuda(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
+  check_scan_outputs(self, values, indices);
+  cummax_cuda(self, dim, values, indices);
+  values.unsafeGetTensorImpl()->bump_version();
+  indices.unsafeGetTensorImpl()->bump_version();
+}
+void cummin_helper_cuda(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
+  check_scan_outputs(self, values, indices);
+  cummin_cuda(self, dim, values, indices);
+  values.unsafeGetTensorImpl()->bump_version();
+  indices.unsafeGetTensorImpl()->bump_version();
+}
+#endif
 void cummax_helper_meta(const Tensor& self, Tensor& values, Tensor& indices, int64_t /*dim*/) {
   check_scan_outputs(self, values, indices);
   values.unsafeGetTensorImpl()->bump_version();

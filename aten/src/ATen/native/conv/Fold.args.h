@@ -1,0 +1,16 @@
+// The arguments of Fold.cuh.
+#pragma once
+
+#include <ATen/cuda/device/Arguments.h>
+
+namespace at::device {
+
+// Windows over planes of height x width. The columns of a plane are kernel[0] x kernel[1] rows of
+// out[0] x out[1] elements.
+struct FoldArgs {
+  int64_t planes, height, width;
+  int64_t kernel[2], out[2], stride[2], padding[2], dilation[2];
+};
+CRESSET_LAYOUT(FoldArgs, 104, dilation, 88);
+
+} // namespace at::device

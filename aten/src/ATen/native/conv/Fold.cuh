@@ -1,0 +1,67 @@
+// Sliding windows as columns, by element size, and the sum of columns back into planes: each
+// element of the plane collects the windows that cover it, so that every sum has one owner.
+#include <ATen/cuda/device/Prelude.cuh>
+#include <ATen/native/conv/Fold.args.h>
+
+namespace at::device {
+
+template <class T>
+CRESSET_DEVICE_FN void unfold_windows(const T* planes, T* columns, const FoldArgs& a) {
+  const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const long ox = i % a.out[1], oy = i / a.out[1] % a.out[0], rest = i / a.out[1] / a.out[0];
+  const long kx = rest % a.kernel[1], ky = rest / a.kernel[1] % a.kernel[0];
+  const long plane = rest / a.kernel[1] / a.kernel[0];
+  if (plane >= a.planes) return;
+  const long y = oy * a.stride[0] - a.padding[0] + ky * a.dilation[0];
+  const long x = ox * a.stride[1] - a.padding[1] + kx * a.dilation[1];
+  const bool inside = y >= 0 && y < a.height && x >= 0 && x < a.width;
+  columns[i] = inside ? planes[(plane * a.height + y) * a.width + x] : T();
+}
+
+template <class T, class A>
+CRESSET_DEVICE_FN void fold_windows(const T* columns, T* planes, const FoldArgs& a) {
+  const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const long x = i % a.width, y = i / a.width % a.height, plane = i / a.width / a.height;
+  if (plane >= a.planes) return;
+  A sum = A();
+  for (long ky = 0; ky < a.kernel[0]; ++ky) {
+    const long fy = y + a.padding[0] - ky * a.dilation[0], oy = fy / a.stride[0];
+    if (fy < 0 || oy * a.stride[0] != fy || oy >= a.out[0]) continue;
+    for (long kx = 0; kx < a.kernel[1]; ++kx) {
+      const long fx = x + a.padding[1] - kx * a.dilation[1], ox = fx / a.stride[1];
+      if (fx < 0 || ox * a.stride[1] != fx || ox >= a.out[1]) continue;
+      const long row = (plane * a.kernel[0] + ky) * a.kernel[1] + kx;
+      const T value = columns[(row * a.out[0] + oy) * a.out[1] + ox];
+      if constexpr (std::is_same_v<T, bool>)
+        sum = sum || value;
+      else
+        sum = sum + convert<A>(value);
+    }
+  }
+  planes[i] = convert<T>(sum);
+}
+
+} // namespace at::device
+
+#define CRESSET_UNFOLD(T)                                                                          \
+  CRESSET_KERNEL(256)                                                                              \
+  unfold_##T(const cresset_##T* planes, cresset_##T* columns, at::device::FoldArgs a) {            \
+    at::device::unfold_windows(planes, columns, a);                                                \
+  }
+CRESSET_UNFOLD(u8)
+CRESSET_UNFOLD(i16)
+CRESSET_UNFOLD(i32)
+CRESSET_UNFOLD(i64)
+CRESSET_UNFOLD(c128)
+#define CRESSET_FOLD(T)                                                                            \
+  CRESSET_KERNEL(256)                                                                              \
+  fold_##T(const cresset_##T* columns, cresset_##T* planes, at::device::FoldArgs a) {              \
+    at::device::fold_windows<cresset_##T, at::device::opmath_t<cresset_##T>>(columns, planes, a);  \
+  }
+CRESSET_FOLD(f32)
+CRESSET_FOLD(f64)
+CRESSET_FOLD(f16)
+CRESSET_FOLD(bf16)
+CRESSET_FOLD(c64)
+CRESSET_FOLD(c128)
+CRESSET_FOLD(bool)
