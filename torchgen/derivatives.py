@@ -21,15 +21,15 @@ from .yaml_lines import Mapping, load_list
 # Properties of a tensor that are saved by value: method to (C++ type, how to read it from the
 # metadata that the next node keeps of this input).
 PROPERTIES = {
-    "sizes": ("c10::DimVector", "at::IntArrayRef({m}.sizes)"),
+    "sizes": ("KeptSizes", "{m}.sizes"),
     "dim": ("int64_t", "static_cast<int64_t>({m}.sizes.size())"),
-    "numel": ("int64_t", "numel_of({m})"),
+    "numel": ("KeptInt", "numel_of({m})"),
     "scalar_type": ("at::ScalarType", "{m}.dtype"),
     "is_complex": ("bool", "c10::isComplexType({m}.dtype)"),
     "options": ("at::TensorOptions", "options_of({m})"),
     "device": ("at::Device", "{m}.device"),
-    "strides": ("c10::DimVector", ""),
-    "storage_offset": ("int64_t", ""),
+    "strides": ("KeptSizes", ""),
+    "storage_offset": ("KeptInt", ""),
     "suggest_memory_format": ("at::MemoryFormat", ""),
 }
 # Arguments that never receive a gradient whatever the operator.
@@ -195,7 +195,8 @@ class _Reader:
                     formula.metas.append(name)
                 return PROPERTIES[prop][1].format(m=f"{name}_meta")
             saved = f"{name}_{prop}"
-            source = f"{name}.{prop}()" if arg is None or not arg.type.is_list else name
+            method = f"sym_{prop}" if PROPERTIES[prop][0].startswith("Kept") else prop
+            source = f"{name}.{method}()" if arg is None or not arg.type.is_list else name
             self.saved.setdefault(saved, Saved(saved, "property", source, arg, prop))
         else:
             saved = name

@@ -76,7 +76,10 @@ def _make_grads(outputs, grads, batched) -> tuple[torch.Tensor, ...]:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not dtype.is_floating_point:
             raise RuntimeError(f"grad can be computed only for real scalar outputs but got {dtype}")
-        made.append(torch.ones(shape, dtype=dtype, device=device))
+        if isinstance(output, torch.Tensor):
+            made.append(torch.ones_like(output, memory_format=torch.preserve_format))
+        else:
+            made.append(torch.ones(shape, dtype=dtype, device=device))
     return tuple(made)
 
 

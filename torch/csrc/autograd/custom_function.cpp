@@ -78,8 +78,9 @@ TensorVec CustomNode::apply(TensorVec grads) {
     const InputMetadata& meta = input_metadata(i);
     const bool zeros = !grads[i].defined() && context.materialize_grads_ &&
                        meta.dtype != at::ScalarType::Undefined;
-    list.push_back(zeros ? at::zeros(meta.sizes, meta.dtype, meta.layout, meta.device, std::nullopt)
-                         : grads[i]);
+    list.push_back(
+        zeros ? at::zeros_symint(meta.sizes, meta.dtype, meta.layout, meta.device, std::nullopt)
+              : grads[i]);
   }
   variable_list found = backward_(&context, std::move(list));
   TORCH_CHECK(found.size() == is_tensor.size(), "function ", name_,

@@ -10,6 +10,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/view.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace torch::autograd {
@@ -111,7 +112,7 @@ void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create
     sum = std::move(grad);
   } else if (!create_graph && !at::handlers_active() && sum.use_count() == 1 &&
              sum.is_contiguous() && !sum.is_view() && !sum.requires_grad() &&
-             sum.sizes() == grad.sizes() && holds_batch_of(sum, grad) &&
+             sum.sym_sizes() == grad.sym_sizes() && holds_batch_of(sum, grad) &&
              sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
     at::_ops::add__Tensor::call(sum, grad, 1);
   } else {
@@ -126,22 +127,25 @@ namespace {
 // is summed. This happens to each gradient before it is added to others, for which it must already
 // have its shape. `giver` gave it as its output `i`.
 Tensor fit_slowly(const std::string& giver, size_t i, const InputMetadata& want, Tensor grad) {
-  if (grad.sizes() != at::IntArrayRef(want.sizes)) {
-    bool expandable = static_cast<size_t>(grad.dim()) >= want.sizes.size();
-    const size_t lead = expandable ? grad.dim() - want.sizes.size() : 0;
-    for (size_t d = 0; expandable && d < want.sizes.size(); ++d)
-      expandable = want.sizes[d] == grad.sizes()[lead + d] || want.sizes[d] == 1;
+  const c10::SymIntArrayRef sizes = want.sizes;
+  if (!want.sizes.is_same(grad.sym_sizes())) {
+    const c10::SymIntArrayRef got = grad.sym_sizes();
+    bool expandable = got.size() >= sizes.size();
+    const size_t lead = expandable ? got.size() - sizes.size() : 0;
+    // A size is a number that is 1, or no number that is 1: symbols are not.
+    const auto is_one = [](c10::SymInt size) { return !size.is_symbolic() && size == 1; };
+    for (size_t d = 0; expandable && d < sizes.size(); ++d)
+      expandable = is_one(sizes[d]) || sizes[d] == got[lead + d];
     TORCH_CHECK(expandable, "Function ", giver, " returned an invalid gradient at index ", i,
-                " - got ", grad.sizes(), " but expected shape compatible with ",
-                at::IntArrayRef(want.sizes));
+                " - got ", got, " but expected shape compatible with ", sizes);
     c10::DimVector dims;
     for (size_t d = 0; d < lead; ++d) dims.push_back(static_cast<int64_t>(d));
-    for (size_t d = 0; d < want.sizes.size(); ++d)
-      if (want.sizes[d] == 1 && grad.sizes()[lead + d] != 1)
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (is_one(sizes[d]) && !is_one(got[lead + d]))
         dims.push_back(static_cast<int64_t>(lead + d));
     if (!dims.empty())
       grad = at::sum(grad, at::OptionalIntArrayRef(at::IntArrayRef(dims)), true, std::nullopt);
-    if (lead > 0) grad = grad.view(want.sizes);
+    if (lead > 0) grad = at::_ops::view::call(grad, sizes);
   }
   if (grad.scalar_type() != want.dtype) {
     TORCH_CHECK(!c10::isComplexType(grad.scalar_type()) || c10::isComplexType(want.dtype),
@@ -160,7 +164,7 @@ Tensor fit(const Node* node, size_t i, const Edge& edge, Tensor grad) {
   if (C10_UNLIKELY(edge.input_nr >= edge.function->num_inputs())) return grad;
   const InputMetadata& want = edge.function->input_metadata(edge.input_nr);
   if (C10_LIKELY(grad.scalar_type() == want.dtype && grad.device().type() == want.device.type() &&
-                 grad.sizes() == at::IntArrayRef(want.sizes)))
+                 want.sizes.is_same(grad.sym_sizes())))
     return grad;
   if (want.dtype == at::ScalarType::Undefined) return grad;
   return fit_slowly(node ? node->name() : std::string("backward"), i, want, std::move(grad));

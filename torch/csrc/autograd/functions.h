@@ -25,6 +25,7 @@ using at::Tensor;
 using at::TensorList;
 using Tensors = std::vector<Tensor>;
 using OptionalTensor = std::optional<Tensor>;
+using SymSizes = c10::SmallVector<c10::SymInt, 6>;
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return at::add(a, b); }
 inline Tensor operator+(const Tensor& a, const Scalar& b) { return at::add(a, b); }
@@ -120,14 +121,17 @@ std::tuple<Tensor, Tensor> clamp_bound_grads(const Tensor& grad, const Tensor& s
                                              std::array<bool, 2> mask);
 Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 
+// ---- sizes
+Tensor expanded(const Tensor& t, SizesRef sizes);
+Tensor reshaped(const Tensor& t, SizesRef sizes);
+// Behind the last element that narrow() took, as slicing counts.
+c10::SymInt narrow_end(c10::SymInt start, c10::SymInt length);
+
 // ---- reductions
 // The gradient of a reduction seen with the reduced dimensions back in place (of size 1).
-Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
-                bool keepdim);
-Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
-                bool keepdim);
-Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
-                 bool keepdim);
+Tensor unreduce(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor sum_grad(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor mean_grad(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
 Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim,
                      bool keepdim);
@@ -163,31 +167,31 @@ Tensor trace_grad(const Tensor& grad, IntArrayRef sizes);
 
 // ---- shapes
 // The gradient of squeeze, of all dimensions or those given.
-Tensor unsqueezed(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims);
+Tensor unsqueezed(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims);
 Tensor permute_grad(const Tensor& grad, IntArrayRef dims);
 Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides,
                        int64_t base_offset, IntArrayRef sizes, IntArrayRef strides,
                        std::optional<int64_t> offset);
-Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+Tensor unbind_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
                    int64_t dim);
-Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
-                  int64_t size, int64_t dim);
-Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
-                        IntArrayRef parts, int64_t dim);
-Tensors cat_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes, int64_t dim);
+Tensor split_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
+                  c10::SymInt size, int64_t dim);
+Tensor split_sizes_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
+                        SizesRef parts, int64_t dim);
+Tensors cat_grad(const Tensor& grad, const std::vector<KeptSizes>& sizes, int64_t dim);
 Tensors stack_grad(const Tensor& grad, int64_t dim);
-Tensors block_diag_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes);
+Tensors block_diag_grad(const Tensor& grad, const std::vector<KeptSizes>& sizes);
 Tensor roll_grad(const Tensor& grad, IntArrayRef shifts, IntArrayRef dims);
-Tensor repeat_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef repeats);
+Tensor repeat_grad(const Tensor& grad, SizesRef sizes, SizesRef repeats);
 Tensor pad_grad(const Tensor& grad, IntArrayRef pad);
 
 // ---- indexing
 using OptionalTensors = std::vector<OptionalTensor>;
-Tensor zeros_of(IntArrayRef sizes, const Tensor& like);
-Tensor index_grad(const Tensor& grad, IntArrayRef sizes, const OptionalTensors& indices);
+Tensor zeros_of(SizesRef sizes, const Tensor& like);
+Tensor index_grad(const Tensor& grad, SizesRef sizes, const OptionalTensors& indices);
 Tensor index_put_self_grad(const Tensor& grad, const OptionalTensors& indices, bool accumulate);
 Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArrayRef sizes);
-Tensor take_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& index);
+Tensor take_grad(const Tensor& grad, SizesRef sizes, const Tensor& index);
 Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim,
                               IntArrayRef sizes);
 Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim,
@@ -205,13 +209,13 @@ Tensor matrix_H(const Tensor& t); // of the last two dimensions
 Tensor turned(const Tensor& t);   // of a matrix
 // Of a product of matrices at the operand with these strides: made by columns where the operand
 // lies so, for whose transposed view the gradient is then contiguous.
-Tensor mm_left_grad(const Tensor& grad, const Tensor& right, IntArrayRef strides);
-Tensor mm_right_grad(const Tensor& grad, const Tensor& left, IntArrayRef strides);
+Tensor mm_left_grad(const Tensor& grad, const Tensor& right, SizesRef strides);
+Tensor mm_right_grad(const Tensor& grad, const Tensor& left, SizesRef strides);
 // The matrix for each sample of a batch.
-Tensor repeated(const Tensor& matrix, IntArrayRef batch_sizes);
+Tensor repeated(const Tensor& matrix, SizesRef batch_sizes);
 Tensor repeated_last(const Tensor& batch, const Tensor& grad);
-Tensor linear_input_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& weight);
-Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef sizes);
+Tensor linear_input_grad(const Tensor& grad, SizesRef sizes, const Tensor& weight);
+Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, SizesRef sizes);
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim);
 // The name of linear's node: that of the last of the operators PyTorch makes of these arguments.
 const char* linear_node(const Tensor& input, const Tensor& weight,

@@ -33,10 +33,11 @@ std::tuple<Tensor, Tensor, Tensor> conv_grad(const Tensor& grad, const Tensor& i
                                              IntArrayRef padding, IntArrayRef dilation,
                                              bool transposed, IntArrayRef output_padding,
                                              int64_t groups, std::array<bool, 3> mask) {
-  const c10::DimVector channels{grad.size(1)};
-  return at::convolution_backward(grad, input, weight,
-                                  at::OptionalIntArrayRef(IntArrayRef(channels)), stride, padding,
-                                  dilation, transposed, output_padding, groups, mask);
+  const auto numbers = [](IntArrayRef list) { return c10::as_symint_array(list); };
+  return at::convolution_backward_symint(grad, input, weight,
+                                         c10::OptionalSymIntArrayRef(grad.sym_sizes().slice(1, 1)),
+                                         numbers(stride), numbers(padding), numbers(dilation),
+                                         transposed, numbers(output_padding), groups, mask);
 }
 
 std::tuple<Tensor, Tensor, Tensor> conv_grad_grad(const TensorVec& grads, const Tensor& grad_output,

@@ -50,11 +50,25 @@ c10::DimVector reduced_dims(size_t rank, const OptionalIntArrayRef& dims) {
   std::sort(out.begin(), out.end());
   return out;
 }
-double count_of(IntArrayRef sizes, const OptionalIntArrayRef& dims) {
-  double count = 1;
-  for (const int64_t d : reduced_dims(sizes.size(), dims))
-    if (!sizes.empty()) count *= static_cast<double>(sizes[d]);
-  return count;
+// How many elements are reduced to one; as a float, which does not overflow, where that is no
+// symbol.
+struct Count {
+  c10::SymInt symbolic = 1;
+  double number = 1;
+  bool is_symbolic() const { return symbolic.is_symbolic(); }
+  c10::SymInt all() const { return symbolic * static_cast<int64_t>(number); }
+  Scalar scalar() const { return is_symbolic() ? Scalar(all()) : Scalar(number); }
+};
+Count count_of(SizesRef sizes, const OptionalIntArrayRef& dims) {
+  Count out;
+  for (const int64_t d : reduced_dims(sizes.size(), dims)) {
+    if (sizes.empty()) continue;
+    if (C10_UNLIKELY(sizes[d].is_symbolic()))
+      out.symbolic *= sizes[d];
+    else
+      out.number *= static_cast<double>(sizes[d].raw());
+  }
+  return out;
 }
 Tensor sum_over(const Tensor& t, const OptionalIntArrayRef& dims, bool keepdim) {
   const c10::DimVector list = reduced_dims(t.dim(), dims);
@@ -66,21 +80,19 @@ bool nonzero_everywhere(const Tensor& t) {
 }
 } // namespace
 
-Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
-                bool keepdim) {
+Tensor unreduce(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
   if (keepdim || sizes.empty()) return grad;
   if (!dims || dims->empty()) return grad; // a scalar: broadcasts as it is
   Tensor out = grad;
   for (const int64_t d : reduced_dims(sizes.size(), dims)) out = out.unsqueeze(d);
   return out;
 }
-Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
-                bool keepdim) {
-  return unreduce(grad, sizes, dims, keepdim).expand(sizes);
+Tensor sum_grad(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+  return expanded(unreduce(grad, sizes, dims, keepdim), sizes);
 }
-Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
+Tensor mean_grad(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims,
                  bool keepdim) {
-  return unreduce(grad, sizes, dims, keepdim).expand(sizes) / count_of(sizes, dims);
+  return expanded(unreduce(grad, sizes, dims, keepdim), sizes) / count_of(sizes, dims).scalar();
 }
 
 // ---- products
@@ -121,11 +133,11 @@ Tensor prod_dim_grad(const Tensor& grad, const Tensor& input, const Tensor& resu
 // ---- extrema
 namespace {
 // A reduced tensor with its dimensions of size 1 back, as one view.
-Tensor restored(const Tensor& t, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+Tensor restored(const Tensor& t, SizesRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
   if (keepdim || sizes.empty()) return t;
-  c10::DimVector shape(sizes);
+  SymSizes shape(sizes.begin(), sizes.end());
   for (const int64_t d : reduced_dims(sizes.size(), dims)) shape[d] = 1;
-  return t.reshape(shape);
+  return reshaped(t, c10::SymIntArrayRef(shape));
 }
 Tensor shared_among(const Tensor& grad, const Tensor& mask, const OptionalIntArrayRef& dims) {
   const Tensor count = sum_over(mask, dims, true);
@@ -135,8 +147,8 @@ Tensor shared_among(const Tensor& grad, const Tensor& mask, const OptionalIntArr
 
 Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                      const OptionalIntArrayRef& dims, bool keepdim) {
-  const Tensor mask = at::eq(self, restored(result, self.sizes(), dims, keepdim));
-  return shared_among(restored(grad, self.sizes(), dims, keepdim), mask, dims);
+  const Tensor mask = at::eq(self, restored(result, self.sym_sizes(), dims, keepdim));
+  return shared_among(restored(grad, self.sym_sizes(), dims, keepdim), mask, dims);
 }
 Tensor whole_extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
   const Tensor of_self = at::isnan(self), of_result = at::isnan(result);
@@ -152,8 +164,8 @@ Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, 
   const OptionalIntArrayRef dims =
       dim ? OptionalIntArrayRef(IntArrayRef(&one, 1)) : OptionalIntArrayRef();
   auto share = [&](const Tensor& grad, const Tensor& extremum) {
-    const Tensor g = restored(grad, self.sizes(), dims, keepdim);
-    const Tensor r = restored(extremum, self.sizes(), dims, keepdim);
+    const Tensor g = restored(grad, self.sym_sizes(), dims, keepdim);
+    const Tensor r = restored(extremum, self.sym_sizes(), dims, keepdim);
     return shared_among(g, at::eq(r, self), dims);
   };
   Tensor out;
@@ -171,14 +183,19 @@ Tensor cumextremum_grad(const Tensor& grad, const Tensor& indices, IntArrayRef s
 // ---- variance
 Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims,
                 const std::optional<Scalar>& correction, bool keepdim) {
-  const double divisor =
-      std::max(0.0, count_of(self.sizes(), dims) - (correction ? correction->toDouble() : 1.0));
-  const Tensor g = unreduce(grad, self.sizes(), dims, keepdim);
-  const Scalar factor = 2.0 / divisor;
-  if (self.dim() == 0) return (g * factor) * (self - self);
-  if (!dims || dims->empty()) return (g * factor) * (self - at::mean(self));
+  const double less = correction ? correction->toDouble() : 1.0;
+  // A fraction is taken off plain numbers alone.
+  const bool whole = less == static_cast<double>(static_cast<int64_t>(less));
+  const Count count = whole ? count_of(self.sym_sizes(), dims) : count_of(self.sizes(), dims);
+  const Tensor g = unreduce(grad, self.sym_sizes(), dims, keepdim);
+  const Tensor scaled_grad =
+      C10_UNLIKELY(count.is_symbolic())
+          ? g * Scalar(2.0) / Scalar(count.all() - static_cast<int64_t>(less))
+          : g * Scalar(2.0 / std::max(0.0, count.number - less));
+  if (self.dim() == 0) return scaled_grad * (self - self);
+  if (!dims || dims->empty()) return scaled_grad * (self - at::mean(self));
   const c10::DimVector list = reduced_dims(self.dim(), dims);
-  return (g * factor) * (self - at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true));
+  return scaled_grad * (self - at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true));
 }
 Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                 const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
@@ -192,7 +209,7 @@ Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self
   Tensor out;
   if (gvar.defined()) out = var_grad(gvar, self, dims, correction, keepdim);
   if (!gmean.defined()) return out;
-  const Tensor part = mean_grad(gmean, self.sizes(), dims, keepdim);
+  const Tensor part = mean_grad(gmean, self.sym_sizes(), dims, keepdim);
   return out.defined() ? out + part : part;
 }
 Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std,
@@ -201,7 +218,7 @@ Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self
   Tensor out;
   if (gstd.defined()) out = std_grad(gstd, self, std, dims, correction, keepdim);
   if (!gmean.defined()) return out;
-  const Tensor part = mean_grad(gmean, self.sizes(), dims, keepdim);
+  const Tensor part = mean_grad(gmean, self.sym_sizes(), dims, keepdim);
   return out.defined() ? out + part : part;
 }
 
@@ -209,8 +226,8 @@ Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self
 Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                       IntArrayRef dims, bool keepdim) {
   const OptionalIntArrayRef over(dims);
-  const Tensor g = unreduce(grad, self.sizes(), over, keepdim);
-  const Tensor total = unreduce(result, self.sizes(), over, keepdim);
+  const Tensor g = unreduce(grad, self.sym_sizes(), over, keepdim);
+  const Tensor total = unreduce(result, self.sym_sizes(), over, keepdim);
   return g * cj(at::exp(self - total));
 }
 
@@ -251,8 +268,8 @@ Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, c
                  const OptionalIntArrayRef& dims, bool keepdim) {
   const double p = ord.toDouble();
   if (p == 0) return {}; // a count does not depend on the values
-  const Tensor g = unreduce(grad, self.sizes(), dims, keepdim);
-  const Tensor norm = unreduce(result, self.sizes(), dims, keepdim);
+  const Tensor g = unreduce(grad, self.sym_sizes(), dims, keepdim);
+  const Tensor norm = unreduce(result, self.sym_sizes(), dims, keepdim);
   if (p == 1) return at::sgn(self) * g;
   if (p == 2) {
     const Tensor ratio = g / norm;

@@ -9,6 +9,7 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/expand.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_add.h>
@@ -18,9 +19,11 @@
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/masked_select.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/narrow.h>
 #include <ATen/ops/new_zeros.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/put.h>
+#include <ATen/ops/reshape.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/scatter_add.h>
@@ -35,6 +38,15 @@
 #include <torch/csrc/autograd/functions.h>
 
 namespace torch::autograd::generated {
+
+Tensor expanded(const Tensor& t, SizesRef sizes) { return at::_ops::expand::call(t, sizes, false); }
+Tensor reshaped(const Tensor& t, SizesRef sizes) { return at::_ops::reshape::call(t, sizes); }
+// From behind, the end may be the end of the tensor, which no negative number is.
+c10::SymInt narrow_end(c10::SymInt start, c10::SymInt length) {
+  const c10::SymInt end = start + length;
+  const bool last = !start.is_symbolic() && start < 0 && end.raw() == 0;
+  return last ? c10::SymInt(INT64_MAX) : end;
+}
 
 Tensor permute_grad(const Tensor& grad, IntArrayRef dims) {
   c10::DimVector inverse(dims.size(), 0);
@@ -106,7 +118,7 @@ Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef b
   return picked.reshape(base_sizes);
 }
 
-Tensor unsqueezed(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims) {
+Tensor unsqueezed(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef& dims) {
   const auto rank = static_cast<int64_t>(sizes.size());
   std::vector<bool> chosen(sizes.size(), !dims);
   for (size_t i = 0; dims && i < dims->size() && rank > 0; ++i) {
@@ -115,51 +127,52 @@ Tensor unsqueezed(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayR
   }
   Tensor out = grad;
   for (int64_t d = 0; d < rank; ++d)
-    if (chosen[static_cast<size_t>(d)] && sizes[d] == 1) out = out.unsqueeze(d);
+    if (chosen[static_cast<size_t>(d)] && !sizes[d].is_symbolic() && sizes[d] == 1)
+      out = out.unsqueeze(d);
   return out;
 }
 
 // ---- joining and splitting
-Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+Tensor unbind_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
                    int64_t dim) {
-  c10::DimVector part(sizes);
+  SymSizes part(sizes.begin(), sizes.end());
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
   part.erase(part.begin() + at_);
   Tensors all;
-  for (const Tensor& g : grads) all.push_back(g.defined() ? g : at::zeros(part, options));
+  for (const Tensor& g : grads) all.push_back(g.defined() ? g : at::zeros_symint(part, options));
   return at::stack(all, dim);
 }
-Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
-                        IntArrayRef parts, int64_t dim) {
+Tensor split_sizes_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
+                        SizesRef parts, int64_t dim) {
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
   Tensors all;
   for (size_t i = 0; i < grads.size(); ++i) {
-    c10::DimVector part(sizes);
+    SymSizes part(sizes.begin(), sizes.end());
     part[at_] = parts[i];
-    all.push_back(grads[i].defined() ? grads[i] : at::zeros(part, options));
+    all.push_back(grads[i].defined() ? grads[i] : at::zeros_symint(part, options));
   }
   return at::cat(all, dim);
 }
-Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
-                  int64_t size, int64_t dim) {
+Tensor split_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
+                  c10::SymInt size, int64_t dim) {
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
-  c10::DimVector parts(grads.size(), size);
-  const int64_t before = size * static_cast<int64_t>(grads.size() - 1);
+  SymSizes parts(grads.size(), size);
+  const c10::SymInt before = size * static_cast<int64_t>(grads.size() - 1);
   parts.back() = sizes[at_] - before;
-  return split_sizes_grad(grads, sizes, options, parts, dim);
+  return split_sizes_grad(grads, sizes, options, c10::SymIntArrayRef(parts), dim);
 }
 
 // An empty one-dimensional tensor may be joined with anything; it has no part in the result.
-Tensors cat_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes, int64_t dim) {
+Tensors cat_grad(const Tensor& grad, const std::vector<KeptSizes>& sizes, int64_t dim) {
   const int64_t at_ = dim < 0 ? dim + grad.dim() : dim;
   Tensors out;
-  int64_t start = 0;
-  for (const c10::DimVector& size : sizes) {
-    if (size.size() == 1 && size[0] == 0 && (grad.dim() != 1 || at_ != 0)) {
+  c10::SymInt start = 0;
+  for (const KeptSizes& size : sizes) {
+    if (size.size() == 1 && size[0].raw() == 0 && (grad.dim() != 1 || at_ != 0)) {
       out.push_back(at::zeros({0}, grad.options()));
       continue;
     }
-    out.push_back(grad.narrow(at_, start, size[at_]));
+    out.push_back(at::_ops::narrow::call(grad, at_, start, size[at_]));
     start += size[at_];
   }
   return out;
@@ -170,10 +183,10 @@ Tensors stack_grad(const Tensor& grad, int64_t dim) {
   for (int64_t i = 0; i < n; ++i) out.push_back(grad.select(dim, i));
   return out;
 }
-Tensors block_diag_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes) {
+Tensors block_diag_grad(const Tensor& grad, const std::vector<KeptSizes>& kept) {
   Tensors out;
   int64_t row = 0, column = 0;
-  for (const c10::DimVector& size : sizes) {
+  for (const IntArrayRef size : kept) {
     const int64_t rows = size.size() == 2 ? size[0] : 1;
     const int64_t columns = size.empty() ? 1 : size.back();
     out.push_back(grad.narrow(0, row, rows).narrow(1, column, columns).reshape(size));
@@ -190,17 +203,19 @@ Tensor roll_grad(const Tensor& grad, IntArrayRef shifts, IntArrayRef dims) {
 }
 
 // Each repeated dimension is seen as (repeats, size) and summed over the first.
-Tensor repeat_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef repeats) {
+Tensor repeat_grad(const Tensor& grad, SizesRef sizes, SizesRef repeats) {
   const size_t lead = repeats.size() - sizes.size();
-  c10::DimVector shape, dims;
+  SymSizes shape;
+  c10::DimVector dims;
   for (size_t d = 0; d < repeats.size(); ++d) {
-    if (repeats[d] == 0) return at::zeros(sizes, grad.options());
+    if (repeats[d] == 0) return at::zeros_symint(sizes, grad.options());
     dims.push_back(static_cast<int64_t>(shape.size()));
     shape.push_back(repeats[d]);
     if (d >= lead) shape.push_back(sizes[d - lead]);
   }
   if (dims.empty()) return grad;
-  return at::sum(grad.reshape(shape), OptionalIntArrayRef(IntArrayRef(dims)));
+  return at::sum(reshaped(grad, c10::SymIntArrayRef(shape)),
+                 OptionalIntArrayRef(IntArrayRef(dims)));
 }
 
 Tensor pad_grad(const Tensor& grad, IntArrayRef pad) {
@@ -210,12 +225,12 @@ Tensor pad_grad(const Tensor& grad, IntArrayRef pad) {
 }
 
 // ---- indexing
-Tensor zeros_of(IntArrayRef sizes, const Tensor& like) {
-  return at::_ops::new_zeros::call(like, c10::as_symint_array(sizes), std::nullopt, std::nullopt,
-                                   std::nullopt, std::nullopt);
+Tensor zeros_of(SizesRef sizes, const Tensor& like) {
+  return at::_ops::new_zeros::call(like, sizes, std::nullopt, std::nullopt, std::nullopt,
+                                   std::nullopt);
 }
 
-Tensor index_grad(const Tensor& grad, IntArrayRef sizes, const OptionalTensors& indices) {
+Tensor index_grad(const Tensor& grad, SizesRef sizes, const OptionalTensors& indices) {
   return at::index_put(zeros_of(sizes, grad), indices, grad, true);
 }
 Tensor index_put_self_grad(const Tensor& grad, const OptionalTensors& indices, bool accumulate) {
@@ -229,13 +244,13 @@ Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArr
     const Tensor all = mask.expand(grad.sizes()).reshape({grad.numel()});
     const Tensor place = at::clamp(at::cumsum(all, 0) - Scalar(1), Scalar(0));
     const Tensor kept = keep_where(grad.reshape({grad.numel()}), all);
-    return at::index_add(zeros_of({n}, grad), 0, place, kept).reshape(sizes);
+    return at::index_add(zeros_of(IntArrayRef(n), grad), 0, place, kept).reshape(sizes);
   }
   const Tensor taken = at::masked_select(grad, mask);
-  const Tensor rest = zeros_of({n - taken.numel()}, grad);
+  const Tensor rest = zeros_of(IntArrayRef(n - taken.numel()), grad);
   return at::cat({taken, rest}, 0).reshape(sizes);
 }
-Tensor take_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& index) {
+Tensor take_grad(const Tensor& grad, SizesRef sizes, const Tensor& index) {
   return at::put(zeros_of(sizes, grad), index, grad, true);
 }
 Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim,
@@ -318,41 +333,45 @@ Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, co
 // ---- matrix products
 Tensor matrix_H(const Tensor& t) { return cj(t).transpose(-2, -1); }
 Tensor turned(const Tensor& t) { return at::t(cj(t)); }
-static bool by_columns(IntArrayRef strides, int64_t rows) {
+static bool by_columns(SizesRef strides, c10::SymInt rows) {
   return strides[0] == 1 && strides[1] == rows;
 }
-Tensor mm_left_grad(const Tensor& grad, const Tensor& right, IntArrayRef strides) {
-  if (!by_columns(strides, grad.size(0))) return at::mm(grad, turned(right));
+Tensor mm_left_grad(const Tensor& grad, const Tensor& right, SizesRef strides) {
+  if (!by_columns(strides, grad.sym_size(0))) return at::mm(grad, turned(right));
   return at::t(at::mm(cj(right), at::t(grad)));
 }
-Tensor mm_right_grad(const Tensor& grad, const Tensor& left, IntArrayRef strides) {
-  if (!by_columns(strides, left.size(1))) return at::mm(turned(left), grad);
+Tensor mm_right_grad(const Tensor& grad, const Tensor& left, SizesRef strides) {
+  if (!by_columns(strides, left.sym_size(1))) return at::mm(turned(left), grad);
   return at::t(at::mm(at::t(grad), cj(left)));
 }
-Tensor repeated(const Tensor& matrix, IntArrayRef batch_sizes) {
-  return matrix.unsqueeze(0).expand({batch_sizes[0], matrix.size(0), matrix.size(1)});
+Tensor repeated(const Tensor& matrix, SizesRef batch_sizes) {
+  const c10::SymInt sizes[] = {batch_sizes[0], matrix.sym_size(0), matrix.sym_size(1)};
+  return expanded(matrix.unsqueeze(0), c10::SymIntArrayRef(sizes));
 }
 Tensor repeated_last(const Tensor& batch, const Tensor& grad) {
   const Tensor other = matrix_H(batch);
-  return at::bmm(other, repeated(grad, batch.sizes()));
+  return at::bmm(other, repeated(grad, batch.sym_sizes()));
 }
 
 // How many rows all dimensions but the last make, also where the rows have no elements.
-static int64_t row_count(IntArrayRef sizes) {
-  int64_t rows = 1;
+static c10::SymInt row_count(SizesRef sizes) {
+  c10::SymInt rows = 1;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) rows *= sizes[i];
   return rows;
 }
 // A weight of one dimension stands for one row, and the results have no last dimension.
-Tensor linear_input_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& weight) {
+Tensor linear_input_grad(const Tensor& grad, SizesRef sizes, const Tensor& weight) {
   const Tensor w = cj(weight.dim() == 1 ? weight.unsqueeze(0) : weight);
-  return at::mm(grad.reshape({row_count(sizes), w.size(0)}), w).reshape(sizes);
+  const c10::SymInt rows[] = {row_count(sizes), w.sym_size(0)};
+  return reshaped(at::mm(reshaped(grad, c10::SymIntArrayRef(rows)), w), sizes);
 }
-Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef sizes) {
-  const int64_t rows = sizes.size() == 1 ? 1 : sizes[0];
-  const int64_t batch = row_count(input.sizes());
-  const Tensor flat = cj(input.reshape({batch, sizes.back()}));
-  const Tensor out = at::mm(grad.reshape({batch, rows}).transpose(0, 1), flat);
+Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, SizesRef sizes) {
+  const c10::SymInt batch = row_count(input.sym_sizes());
+  const c10::SymInt flat_sizes[] = {batch, sizes.back()};
+  const c10::SymInt grad_sizes[] = {batch, sizes.size() == 1 ? c10::SymInt(1) : sizes[0]};
+  const Tensor flat = cj(reshaped(input, c10::SymIntArrayRef(flat_sizes)));
+  const Tensor rows = reshaped(grad, c10::SymIntArrayRef(grad_sizes));
+  const Tensor out = at::mm(rows.transpose(0, 1), flat);
   return sizes.size() == 1 ? out.squeeze(0) : out;
 }
 const char* linear_node(const Tensor& input, const Tensor& weight,
@@ -369,9 +388,9 @@ const char* linear_node(const Tensor& input, const Tensor& weight,
 }
 
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim) {
-  return weight_dim == 1 ? at::sum(grad)
-                         : at::sum(grad.reshape({row_count(grad.sizes()), grad.size(-1)}),
-                                   IntArrayRef({0}), false);
+  if (weight_dim == 1) return at::sum(grad);
+  const c10::SymInt rows[] = {row_count(grad.sym_sizes()), grad.sym_size(-1)};
+  return at::sum(reshaped(grad, c10::SymIntArrayRef(rows)), IntArrayRef({0}), false);
 }
 
 } // namespace torch::autograd::generated

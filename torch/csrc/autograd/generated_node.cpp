@@ -26,6 +26,18 @@ at::IValue to_ivalue(const c10::DimVector& value, Node*) {
 at::IValue to_ivalue(const std::optional<c10::DimVector>& value, Node*) {
   return value ? at::IValue(at::IntArrayRef(*value)) : at::IValue();
 }
+at::IValue to_ivalue(const KeptInt& value, Node*) {
+  return at::IValue(static_cast<const c10::SymInt&>(value));
+}
+at::IValue to_ivalue(const std::optional<KeptInt>& value, Node* owner) {
+  return value ? to_ivalue(*value, owner) : at::IValue();
+}
+at::IValue to_ivalue(const KeptSizes& value, Node*) {
+  return at::IValue(c10::SymIntArrayRef(value));
+}
+at::IValue to_ivalue(const std::optional<KeptSizes>& value, Node* owner) {
+  return value ? to_ivalue(*value, owner) : at::IValue();
+}
 } // namespace
 
 template <class T> at::IValue read_saved(const void* member, Node* owner) {
@@ -46,6 +58,8 @@ CRESSET_READ_BOTH(at::Layout)
 CRESSET_READ_BOTH(at::Device)
 CRESSET_READ_BOTH(at::MemoryFormat)
 CRESSET_READ_BOTH(c10::DimVector)
+CRESSET_READ_BOTH(KeptInt)
+CRESSET_READ_BOTH(KeptSizes)
 CRESSET_READ_BOTH(std::vector<double>)
 #undef CRESSET_READ
 #undef CRESSET_READ_BOTH

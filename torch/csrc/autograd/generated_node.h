@@ -100,6 +100,10 @@ inline c10::DimVector keep(at::IntArrayRef list) { return c10::DimVector(list); 
 inline std::optional<c10::DimVector> keep(const at::OptionalIntArrayRef& list) {
   return list ? std::optional<c10::DimVector>(c10::DimVector(*list)) : std::nullopt;
 }
+inline KeptSizes keep(c10::SymIntArrayRef list) { return list; }
+inline std::optional<KeptSizes> keep(const c10::OptionalSymIntArrayRef& list) {
+  return list ? std::optional<KeptSizes>(KeptSizes(*list)) : std::nullopt;
+}
 inline std::vector<double> keep(at::ArrayRef<double> list) { return list.vec(); }
 inline std::optional<std::vector<double>> keep(const std::optional<at::ArrayRef<double>>& list) {
   return list ? std::optional<std::vector<double>>(list->vec()) : std::nullopt;
@@ -119,9 +123,9 @@ inline std::vector<SavedVariable> save_list(at::OptionalTensorList list) {
   for (const std::optional<Tensor>& t : list) out.emplace_back(t, false);
   return out;
 }
-inline std::vector<c10::DimVector> sizes_of_each(at::TensorList list) {
-  std::vector<c10::DimVector> out;
-  for (const Tensor& t : list) out.emplace_back(t.sizes());
+inline std::vector<KeptSizes> sizes_of_each(at::TensorList list) {
+  std::vector<KeptSizes> out;
+  for (const Tensor& t : list) out.emplace_back(t.sym_sizes());
   return out;
 }
 
@@ -157,9 +161,9 @@ inline void release(SavedVariable& saved) { saved.reset(); }
 inline void release(std::vector<SavedVariable>& list) {
   for (SavedVariable& s : list) s.reset();
 }
-inline int64_t numel_of(const InputMetadata& m) {
-  int64_t n = 1;
-  for (const int64_t s : m.sizes) n *= s;
+inline c10::SymInt numel_of(const InputMetadata& m) {
+  c10::SymInt n = 1;
+  for (const c10::SymInt s : c10::SymIntArrayRef(m.sizes)) n *= s;
   return n;
 }
 inline at::TensorOptions options_of(const InputMetadata& m) {

@@ -129,7 +129,7 @@ void Node::set_next_edge(size_t i, Edge edge) {
 }
 
 uint32_t Node::add_input_metadata(const Tensor& t) {
-  inputs_.push_back({t.defined() ? c10::DimVector(t.sizes()) : c10::DimVector(),
+  inputs_.push_back({t.defined() ? KeptSizes(t.sym_sizes()) : KeptSizes(),
                      t.defined() ? t.scalar_type() : at::ScalarType::Undefined,
                      t.defined() ? t.device() : at::Device(at::kCPU),
                      t.defined() ? t.layout() : at::kStrided, nullptr});

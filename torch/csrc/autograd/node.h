@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
+#include <torch/csrc/autograd/kept_sizes.h>
 
 namespace at {
 struct IValue;
@@ -31,7 +32,7 @@ struct Edge {
 
 // What a gradient arriving at an input of a node must look like: the forward output's properties.
 struct InputMetadata {
-  c10::DimVector sizes;
+  KeptSizes sizes;
   at::ScalarType dtype;
   at::Device device;
   at::Layout layout;

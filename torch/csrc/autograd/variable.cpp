@@ -371,9 +371,9 @@ bool has_dense_parts(const Tensor& sparse) {
 Tensor first_grad_shown(const Tensor& leaf, const Tensor& grad, bool same_order) {
   if (grad.use_count() == 1 && same_order) return at::detach(grad);
   if (!leaf.is_non_overlapping_and_dense()) return grad.clone(at::MemoryFormat::Contiguous);
-  Tensor copy = at::_ops::new_empty_strided::call(
-      grad, c10::as_symint_array(leaf.sizes()), c10::as_symint_array(leaf.strides()), std::nullopt,
-      std::nullopt, std::nullopt, std::nullopt);
+  Tensor copy =
+      at::_ops::new_empty_strided::call(grad, leaf.sym_sizes(), leaf.sym_strides(), std::nullopt,
+                                        std::nullopt, std::nullopt, std::nullopt);
   return copy.copy_(grad);
 }
 } // namespace
@@ -405,7 +405,7 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   }
   // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied
   // otherwise.
-  const bool same_order = grad.strides() == leaf.strides() ||
+  const bool same_order = grad.sym_strides() == leaf.sym_strides() ||
                           (!leaf.is_non_overlapping_and_dense() && grad.is_contiguous());
   if (C10_UNLIKELY(at::handlers_active())) {
     meta.grad = first_grad_shown(leaf, grad, same_order);
@@ -419,8 +419,8 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   if (grad.key_set().has(c10::DispatchKey::Python)) {
     meta.grad = grad.clone(); // of its own kind, whatever it wraps
   } else if (leaf.is_non_overlapping_and_dense()) {
-    Tensor copy = at::empty_strided(leaf.sizes(), leaf.strides(), grad.scalar_type(), at::kStrided,
-                                    grad.device(), std::nullopt);
+    Tensor copy = at::empty_strided_symint(leaf.sym_sizes(), leaf.sym_strides(), grad.scalar_type(),
+                                           at::kStrided, grad.device(), std::nullopt);
     copy.copy_(grad);
     meta.grad = std::move(copy);
   } else {

@@ -203,7 +203,7 @@ PyRef backward_function(PyObject* context) {
 
 Tensor zeros_for(const autograd::InputMetadata& meta) {
   if (meta.dtype == at::ScalarType::Undefined) return {};
-  return at::zeros(meta.sizes, meta.dtype, meta.layout, meta.device, std::nullopt);
+  return at::zeros_symint(meta.sizes, meta.dtype, meta.layout, meta.device, std::nullopt);
 }
 
 } // namespace

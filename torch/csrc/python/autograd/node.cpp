@@ -12,6 +12,7 @@
 #include <torch/csrc/python/autograd/hooks.h>
 #include <torch/csrc/python/autograd/saved_tensor.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
+#include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
 namespace torch::python {
@@ -259,7 +260,8 @@ PyObject* node_input_metadata(Node& node) {
   PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(node.num_inputs())));
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     const autograd::InputMetadata& meta = node.input_metadata(i);
-    PyRef shape = checked(make_size(meta.sizes));
+    const c10::SymIntArrayRef sizes = meta.sizes;
+    PyRef shape = checked(c10::has_symbolic(sizes) ? make_sym_size(sizes) : make_size(meta.sizes));
     PyRef dtype =
         meta.dtype == at::ScalarType::Undefined ? PyRef(new_none()) : checked(wrap(meta.dtype));
     PyRef device = checked(wrap(meta.device));
