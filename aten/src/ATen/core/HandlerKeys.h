@@ -20,10 +20,11 @@ inline constexpr DispatchKeySet kHandlerKeys{DispatchKey::Python, DispatchKey::P
 TORCH_API extern std::atomic<bool> definitions_shown;
 inline bool handlers_exist() noexcept { return definitions_shown.load(std::memory_order_relaxed); }
 
-// A mode is active on this thread.
+// A mode is active on this thread, below autograd or above it.
 inline bool handlers_active() noexcept {
+  constexpr DispatchKeySet kModes{DispatchKey::Python, DispatchKey::PreDispatch};
   const c10::LocalDispatchKeySet& keys = c10::tls_dispatch_keys;
-  return (keys.included & ~keys.excluded & DispatchKeySet(DispatchKey::Python).raw()) != 0;
+  return (keys.included & ~keys.excluded & kModes.raw()) != 0;
 }
 // A call with this tensor is seen by a handler.
 inline bool seen_by_handlers(const Tensor& t) noexcept {

@@ -102,11 +102,9 @@ DimVector expand_conv_param(IntArrayRef values, const char* name, int64_t dim) {
   return DimVector(values);
 }
 
-ConvParams check_convolution(IntArrayRef input, IntArrayRef weight,
-                             const std::optional<Tensor>& bias, IntArrayRef stride,
-                             IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                             IntArrayRef output_padding, int64_t groups) {
-  const int64_t rank = static_cast<int64_t>(weight.size());
+ConvParams check_conv_params(int64_t rank, IntArrayRef stride, IntArrayRef padding,
+                             IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                             int64_t groups) {
   TORCH_CHECK(rank >= 3, "weight should have at least three dimensions");
   ConvParams p;
   p.stride = expand_conv_param(stride, "stride", rank - 2);
@@ -116,6 +114,16 @@ ConvParams check_convolution(IntArrayRef input, IntArrayRef weight,
   p.transposed = transposed;
   p.groups = groups;
   check_params(p);
+  return p;
+}
+
+ConvParams check_convolution(IntArrayRef input, IntArrayRef weight,
+                             const std::optional<Tensor>& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                             IntArrayRef output_padding, int64_t groups) {
+  const int64_t rank = static_cast<int64_t>(weight.size());
+  const ConvParams p =
+      check_conv_params(rank, stride, padding, dilation, transposed, output_padding, groups);
   TORCH_CHECK(input.size() == weight.size(), "Expected ", rank, "-dimensional input for ", rank,
               "-dimensional weight ", weight, ", but got ", input.size(),
               "-dimensional input of size ", input, " instead");
@@ -160,6 +168,34 @@ DimVector convolution_output_size(IntArrayRef input, IntArrayRef weight, const C
               crossed(input.slice(2, input.size() - 2)), "). Calculated output size per channel: (",
               crossed(spatial), "). Output size is too small");
   for (int64_t s : spatial) out.push_back(s);
+  return out;
+}
+
+c10::SmallVector<SymInt, 6> symbolic_convolution_size(const Tensor& input, const Tensor& weight,
+                                                      const std::optional<Tensor>& bias,
+                                                      const ConvParams& p) {
+  const SymIntArrayRef in = input.sym_sizes(), w = weight.sym_sizes();
+  TORCH_CHECK(in.size() == w.size() && w.size() <= 5, "Expected ", w.size(),
+              "-dimensional input for ", w.size(), "-dimensional weight ", w, ", but got ",
+              in.size(), "-dimensional input of size ", in, " instead");
+  const SymInt channels = p.transposed ? w[0] : w[1] * p.groups;
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(in[1], channels)), "Given groups=", p.groups,
+              ", weight of size ", w, ", expected input", in, " to have ", channels,
+              " channels, but got ", in[1], " channels instead");
+  c10::SmallVector<SymInt, 6> out{in[0], p.transposed ? w[1] * p.groups : w[0]};
+  TORCH_CHECK(!bias || !bias->defined() ||
+                  (bias->dim() == 1 && c10::expect_true(c10::sym_eq(bias->sym_size(0), out[1]))),
+              "Given weight of size ", w, ", expected bias to be 1-dimensional with ", out[1],
+              " elements");
+  for (size_t i = 0; i + 2 < in.size(); ++i) {
+    const SymInt reach = (w[i + 2] - 1) * p.dilation[i];
+    const SymInt size = p.transposed ? (in[i + 2] - 1) * p.stride[i] - 2 * p.padding[i] + reach +
+                                           (p.output_padding[i] + 1)
+                                     : (in[i + 2] + 2 * p.padding[i] - reach - 1) / p.stride[i] + 1;
+    TORCH_CHECK(c10::expect_true(c10::sym_gt(size, 0)), "Given input ", in, " and weight ", w,
+                ". Output size is too small");
+    out.push_back(size);
+  }
   return out;
 }
 

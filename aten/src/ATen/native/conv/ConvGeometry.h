@@ -20,6 +20,14 @@ ConvParams check_convolution(IntArrayRef input, IntArrayRef weight,
                              IntArrayRef padding, IntArrayRef dilation, bool transposed,
                              IntArrayRef output_padding, int64_t groups);
 DimVector convolution_output_size(IntArrayRef input, IntArrayRef weight, const ConvParams& params);
+// The sizes of the result where some of the arguments' are symbolic: what must hold is stated.
+c10::SmallVector<SymInt, 6> symbolic_convolution_size(const Tensor& input, const Tensor& weight,
+                                                      const std::optional<Tensor>& bias,
+                                                      const ConvParams& params);
+// Expands and checks the numbers alone.
+ConvParams check_conv_params(int64_t rank, IntArrayRef stride, IntArrayRef padding,
+                             IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                             int64_t groups);
 // Of the plain convolution: `large` is its input, `small` its output.
 ConvGeometry conv_geometry(IntArrayRef large, IntArrayRef weight, IntArrayRef small,
                            const ConvParams& params);

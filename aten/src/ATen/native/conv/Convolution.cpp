@@ -3,6 +3,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/OutputBuilder.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/conv/ConvGeometry.h>
 #include <ATen/native/conv/ConvKernels.h>
 #include <ATen/native/conv/Native.h>
@@ -137,25 +138,41 @@ convolution_backward_cpu(const Tensor& grad_output, const Tensor& input, const T
   return {grad_input, grad_weight, grad_bias};
 }
 
+std::tuple<Tensor, Tensor, Tensor> convolution_backward_symbolic(
+    const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptionalSymIntArrayRef,
+    SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
+    SymIntArrayRef output_padding, SymInt groups, std::array<bool, 3> output_mask) {
+  return convolution_backward_meta(
+      grad_output, input, weight, std::nullopt, c10::as_int_array(stride),
+      c10::as_int_array(padding), c10::as_int_array(dilation), transposed,
+      c10::as_int_array(output_padding), groups.guard_int(), output_mask);
+}
 std::tuple<Tensor, Tensor, Tensor>
 convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
                           OptionalIntArrayRef, IntArrayRef stride, IntArrayRef padding,
                           IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
                           int64_t groups, std::array<bool, 3> output_mask) {
-  check_convolution(input.sizes(), weight.sizes(), std::nullopt, stride, padding, dilation,
-                    transposed, output_padding, groups);
-  const auto like = [](IntArrayRef sizes, const Tensor& t, MemoryFormat format) {
+  if (is_symbolic(input) || is_symbolic(weight)) {
+    const ConvParams params = check_conv_params(weight.dim(), stride, padding, dilation, transposed,
+                                                output_padding, groups);
+    symbolic_convolution_size(input, weight, std::nullopt, params);
+  } else {
+    check_convolution(input.sizes(), weight.sizes(), std::nullopt, stride, padding, dilation,
+                      transposed, output_padding, groups);
+  }
+  const auto like = [](const Tensor& t, MemoryFormat format) {
+    const SymIntArrayRef sizes = t.sym_sizes();
     if (format == MemoryFormat::Contiguous)
-      return detail::empty(sizes, t.scalar_type(), t.device());
-    return detail::empty_strided(sizes, c10::channels_last_strides(sizes), t.scalar_type(),
-                                 t.device());
+      return detail::empty_symint(sizes, t.scalar_type(), t.device());
+    return detail::empty_strided_symint(sizes, channels_last_strides_of<SymInt>(sizes),
+                                        t.scalar_type(), t.device());
   };
   Tensor grad_input, grad_weight, grad_bias;
-  if (output_mask[0]) grad_input = like(input.sizes(), input, conv_memory_format(input, weight));
-  if (output_mask[1]) grad_weight = like(weight.sizes(), weight, weight.suggest_memory_format());
+  if (output_mask[0]) grad_input = like(input, conv_memory_format(input, weight));
+  if (output_mask[1]) grad_weight = like(weight, weight.suggest_memory_format());
   if (output_mask[2])
-    grad_bias =
-        detail::empty({grad_output.size(1)}, grad_output.scalar_type(), grad_output.device());
+    grad_bias = detail::empty_symint(grad_output.sym_sizes().slice(1, 1), grad_output.scalar_type(),
+                                     grad_output.device());
   return {grad_input, grad_weight, grad_bias};
 }
 
@@ -167,6 +184,18 @@ void meta_convolution(OutputBuilder& out, const Tensor& input, const Tensor& wei
                       const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
                       IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
                       int64_t groups) {
+  if (native::is_symbolic(input) || native::is_symbolic(weight)) {
+    const native::ConvParams params = native::check_conv_params(
+        weight.dim(), stride, padding, dilation, transposed, output_padding, groups);
+    const native::SymDimVector sizes =
+        native::symbolic_convolution_size(input, weight, bias, params);
+    if (native::conv_memory_format(input, weight) == MemoryFormat::Contiguous)
+      out.set_symint(0, sizes, input.scalar_type());
+    else
+      native::set_output(out, 0, SymIntArrayRef(sizes), input.scalar_type(),
+                         native::channels_last_strides_of<SymInt>(sizes));
+    return;
+  }
   const auto params =
       native::check_convolution(input.sizes(), weight.sizes(), bias, stride, padding, dilation,
                                 transposed, output_padding, groups);

@@ -4,6 +4,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/factory/Native.h>
 #include <ATen/native/factory/RangeKernel.h>
 #include <ATen/ops/empty.h>
@@ -68,6 +69,27 @@ int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step)
 } // namespace
 
 // ---- arange -----------------------------------------------------------------------------------
+namespace {
+SymInt whole(const Scalar& s) {
+  return s.is_symbolic() ? SymInt::from_raw(s.symbolic_raw()) : SymInt(s.toLong());
+}
+bool is_symbolic_range(const Scalar& start, const Scalar& end, const Scalar& step,
+                       const std::optional<Device>& device) {
+  return C10_UNLIKELY(start.is_symbolic() || end.is_symbolic()) && !step.is_symbolic() &&
+         all_integral(start, end, step) && device && device->is_meta();
+}
+// A range without memory whose length is a symbol.
+Tensor symbolic_arange(const Scalar& start, const Scalar& end, int64_t step, ScalarType dtype,
+                       Device device) {
+  TORCH_CHECK_VALUE(step != 0, "step must be nonzero");
+  const SymInt span = step > 0 ? whole(end) - whole(start) : whole(start) - whole(end);
+  TORCH_CHECK_VALUE(c10::expect_true(c10::sym_ge(span, 0)),
+                    "upper bound and lower bound inconsistent with step sign");
+  const int64_t length = step > 0 ? step : -step;
+  return detail::empty_symint((span + (length - 1)) / length, dtype, device);
+}
+} // namespace
+
 Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& step,
                          std::optional<ScalarType> dtype, std::optional<Layout> layout,
                          std::optional<Device> device, std::optional<bool> pin_memory) {
@@ -76,6 +98,8 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
   const ScalarType type = dtype                            ? *dtype
                           : all_integral(start, end, step) ? kLong
                                                            : c10::get_default_dtype();
+  if (is_symbolic_range(start, end, step, device))
+    return symbolic_arange(start, end, step.toLong(), type, *device);
   // Counting in int64 is exact: fractional bounds are truncated before they are counted with.
   if (type == kLong && !all_integral(start, end, step) && std::isfinite(start.toDouble()) &&
       std::isfinite(end.toDouble())) {

@@ -3,6 +3,7 @@
 // memory, with the transformed ones innermost.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/OutputBuilder.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/fft/FftDriver.h>
 #include <ATen/native/fft/Native.h>
 #include <ATen/parallel/Parallel.h>
@@ -162,16 +163,18 @@ void check_normalization(int64_t normalization) {
 void check_complex(const Tensor& self) {
   TORCH_CHECK(self.is_complex(), "Only supports complex dtypes, but found: ", self.scalar_type());
 }
-void check_points(IntArrayRef sizes, const DimVector& dims) {
+void check_points(SymIntArrayRef sizes, const DimVector& dims) {
   for (const int64_t d : dims)
-    TORCH_CHECK(sizes[d] >= 1, "Invalid number of data points (", sizes[d], ") specified");
+    TORCH_CHECK(c10::expect_true(c10::sym_ge(sizes[d], 1)), "Invalid number of data points (",
+                sizes[d], ") specified");
 }
 
 // Dense strides for `sizes`: batch dimensions outside in the order of `steps`, the input's strides,
 // then the transformed ones in theirs, with the last of `dims` innermost when it is `fixed`. Equal
 // strides (of dimensions of size 1) stay in the order in which PyTorch's partition leaves them:
 // each transformed dimension changes places with the last that is not.
-DimVector strides_like(IntArrayRef steps, IntArrayRef sizes, IntArrayRef dims, bool fixed) {
+template <class Int> native::Ints<Int> strides_like(ArrayRef<Int> steps, ArrayRef<Int> sizes,
+                                                    IntArrayRef dims, bool fixed) {
   const auto transformed = [&](int64_t d) {
     return std::find(dims.begin(), dims.end(), d) != dims.end();
   };
@@ -191,13 +194,32 @@ DimVector strides_like(IntArrayRef steps, IntArrayRef sizes, IntArrayRef dims, b
   const auto farther = [&](int64_t a, int64_t b) { return steps[a] > steps[b]; };
   std::stable_sort(order.begin(), order.begin() + first, farther);
   std::stable_sort(order.begin() + first, order.end() - (fixed ? 1 : 0), farther);
-  DimVector strides(sizes.size(), 1);
-  int64_t step = 1;
+  native::Ints<Int> strides(sizes.size(), Int(1));
+  Int step = 1;
   for (size_t i = order.size(); i-- > 0;) {
     strides[order[i]] = step;
-    step *= std::max<int64_t>(sizes[order[i]], 1);
+    step = step * c10::sym_max(sizes[order[i]], Int(1));
   }
   return strides;
+}
+// An output of a transform along `dims`: dense, in the order of `steps`.
+template <class Int> void set_transformed(OutputBuilder& out, ArrayRef<Int> sizes, ScalarType dtype,
+                                          ArrayRef<Int> steps, IntArrayRef dims, bool fixed) {
+  native::set_output(out, 0, sizes, dtype, strides_like<Int>(steps, sizes, dims, fixed));
+}
+template <class Int> void set_c2r(OutputBuilder& out, const Tensor& self, ScalarType dtype,
+                                  const DimVector& dims, int64_t last_dim_size) {
+  native::Ints<Int> sizes(native::sizes_of<Int>(self));
+  const Int half = sizes[dims.back()];
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(half, Int(last_dim_size / 2 + 1))),
+              "_fft_c2r: a signal of ", last_dim_size, " points has ", last_dim_size / 2 + 1,
+              " spectral ones, but dimension ", dims.back(), " of the input has ", half);
+  sizes[dims.back()] = last_dim_size;
+  // The other dimensions come first, on their own.
+  const IntArrayRef others = IntArrayRef(dims).slice(0, dims.size() - 1);
+  native::Ints<Int> steps(native::strides_of<Int>(self));
+  if (!others.empty()) steps = strides_like<Int>(steps, native::sizes_of<Int>(self), others, false);
+  set_transformed<Int>(out, sizes, dtype, steps, {dims.back()}, true);
 }
 
 } // namespace
@@ -207,13 +229,15 @@ void meta_fft_c2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64
   check_complex(self);
   check_normalization(normalization);
   const DimVector dims = checked_dims(self, dim);
-  check_points(self.sizes(), dims);
+  check_points(self.sym_sizes(), dims);
   if (dims.empty()) {
-    out.set(0, self.sizes(), self.scalar_type());
-    return;
+    native::set_like(out, 0, self, self.scalar_type());
+  } else if (native::is_symbolic(self)) {
+    set_transformed<SymInt>(out, self.sym_sizes(), self.scalar_type(), self.sym_strides(), dims,
+                            false);
+  } else {
+    set_transformed<int64_t>(out, self.sizes(), self.scalar_type(), self.strides(), dims, false);
   }
-  out.set(0, self.sizes(), self.scalar_type(),
-          IntArrayRef(strides_like(self.strides(), self.sizes(), dims, false)));
 }
 
 void meta_fft_r2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64_t normalization,
@@ -224,13 +248,20 @@ void meta_fft_r2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64
   check_normalization(normalization);
   const DimVector dims = checked_dims(self, dim);
   TORCH_CHECK(!dims.empty(), "_fft_r2c must transform at least one axis");
-  check_points(self.sizes(), dims);
-  DimVector sizes(self.sizes());
-  if (onesided) sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
+  check_points(self.sym_sizes(), dims);
   const ScalarType dtype = self.scalar_type() == kHalf     ? kComplexHalf
                            : self.scalar_type() == kDouble ? kComplexDouble
                                                            : kComplexFloat;
-  out.set(0, sizes, dtype, IntArrayRef(strides_like(self.strides(), sizes, dims, true)));
+  const auto set = [&](auto number) {
+    using Int = decltype(number);
+    native::Ints<Int> sizes(native::sizes_of<Int>(self));
+    if (onesided) sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
+    set_transformed<Int>(out, sizes, dtype, native::strides_of<Int>(self), dims, true);
+  };
+  if (native::is_symbolic(self))
+    set(SymInt());
+  else
+    set(int64_t());
 }
 
 void meta_fft_c2r(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64_t normalization,
@@ -240,21 +271,14 @@ void meta_fft_c2r(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64
   const DimVector dims = checked_dims(self, dim);
   TORCH_CHECK(!dims.empty(), "_fft_c2r must transform at least one axis");
   TORCH_CHECK(last_dim_size >= 1, "Invalid number of data points (", last_dim_size, ") specified");
-  check_points(self.sizes(), dims);
-  DimVector sizes(self.sizes());
-  TORCH_CHECK(sizes[dims.back()] == last_dim_size / 2 + 1, "_fft_c2r: a signal of ", last_dim_size,
-              " points has ", last_dim_size / 2 + 1, " spectral ones, but dimension ", dims.back(),
-              " of the input has ", sizes[dims.back()]);
-  sizes[dims.back()] = last_dim_size;
+  check_points(self.sym_sizes(), dims);
   const ScalarType dtype = self.scalar_type() == kComplexHalf     ? kHalf
                            : self.scalar_type() == kComplexDouble ? kDouble
                                                                   : kFloat;
-  // The other dimensions come first, on their own.
-  const IntArrayRef others = IntArrayRef(dims).slice(0, dims.size() - 1);
-  const DimVector steps = others.empty()
-                              ? DimVector(self.strides())
-                              : strides_like(self.strides(), self.sizes(), others, false);
-  out.set(0, sizes, dtype, IntArrayRef(strides_like(steps, sizes, {dims.back()}, true)));
+  if (native::is_symbolic(self))
+    set_c2r<SymInt>(out, self, dtype, dims, last_dim_size);
+  else
+    set_c2r<int64_t>(out, self, dtype, dims, last_dim_size);
 }
 
 } // namespace at::meta

@@ -15,13 +15,13 @@
 
 namespace at::native {
 namespace {
-Tensor zeros_beside(const Tensor& grad, IntArrayRef sizes) {
-  return at::_ops::new_zeros::call(grad, c10::as_symint_array(sizes), std::nullopt, std::nullopt,
-                                   std::nullopt, std::nullopt);
+Tensor zeros_beside(const Tensor& grad, SymIntArrayRef sizes) {
+  return at::_ops::new_zeros::call(grad, sizes, std::nullopt, std::nullopt, std::nullopt,
+                                   std::nullopt);
 }
 } // namespace
 
-Tensor index_select_backward(const Tensor& grad, IntArrayRef self_sizes, int64_t dim,
+Tensor index_select_backward(const Tensor& grad, SymIntArrayRef self_sizes, int64_t dim,
                              const Tensor& index) {
   return at::index_add(zeros_beside(grad, self_sizes), dim, index, grad);
 }
@@ -29,7 +29,7 @@ Tensor index_select_backward(const Tensor& grad, IntArrayRef self_sizes, int64_t
 Tensor gather_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
                        bool sparse_grad) {
   if (sparse_grad) return at::_gather_sparse_backward(self, dim, index, grad);
-  return at::scatter_add(zeros_beside(grad, self.sizes()), dim, index, grad);
+  return at::scatter_add(zeros_beside(grad, self.sym_sizes()), dim, index, grad);
 }
 
 Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, IntArrayRef sizes) {
@@ -53,7 +53,7 @@ Tensor masked_select_backward(const Tensor& grad, const Tensor& input, const Ten
 }
 
 Tensor value_selecting_reduction_backward(const Tensor& grad, int64_t dim, const Tensor& indices,
-                                          IntArrayRef sizes, bool keepdim) {
+                                          SymIntArrayRef sizes, bool keepdim) {
   const bool whole = keepdim || sizes.empty();
   const Tensor values = whole ? grad : grad.unsqueeze(dim);
   const Tensor places = whole ? indices : indices.unsqueeze(dim);

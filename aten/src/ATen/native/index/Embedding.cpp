@@ -54,12 +54,13 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_id
   return at::_unsafe_view_symint(at::index_select(weight, 0, indices.reshape({-1})), sizes);
 }
 
-Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
-                          int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, SymInt num_weights,
+                          SymInt padding_idx, bool scale_grad_by_freq, bool sparse) {
   if (sparse)
-    return at::embedding_sparse_backward(grad, indices, num_weights, padding_idx,
-                                         scale_grad_by_freq);
-  return at::embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
+    return at::embedding_sparse_backward(grad, indices, num_weights.guard_int(),
+                                         padding_idx.guard_int(), scale_grad_by_freq);
+  return at::embedding_dense_backward_symint(grad, indices, num_weights, padding_idx,
+                                             scale_grad_by_freq);
 }
 
 namespace {
@@ -144,6 +145,12 @@ Tensor embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& ind
   return result;
 }
 
+Tensor embedding_dense_backward_symbolic(const Tensor& grad_output, const Tensor& indices,
+                                         SymInt num_weights, SymInt, bool) {
+  check_index_type(indices, "embedding_backward");
+  const SymInt sizes[] = {num_weights, grad_output.sym_size(-1)};
+  return detail::empty_symint(sizes, grad_output.scalar_type(), grad_output.device());
+}
 Tensor embedding_dense_backward_meta(const Tensor& grad_output, const Tensor& indices,
                                      int64_t num_weights, int64_t padding_idx,
                                      bool scale_grad_by_freq) {

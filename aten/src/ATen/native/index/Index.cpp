@@ -4,6 +4,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/index/AdvancedIndex.h>
 #include <ATen/native/index/MaskLoops.h>
 #include <ATen/native/index/Native.h>
@@ -107,7 +108,59 @@ Tensor index_cpu(const Tensor& self, OptionalTensorList indices) {
   return result;
 }
 
+namespace {
+// The common shape of index tensors.
+void broadcast_into(SymDimVector& shape, SymIntArrayRef other) {
+  SymDimVector merged(std::max(shape.size(), other.size()), SymInt(1));
+  for (size_t back = 1; back <= merged.size(); ++back) {
+    const SymInt a = back <= shape.size() ? shape[shape.size() - back] : SymInt(1);
+    const SymInt b = back <= other.size() ? other[other.size() - back] : SymInt(1);
+    const bool one = c10::guard_or_false(c10::sym_eq(a, 1));
+    const bool fits =
+        one || c10::guard_or_false(c10::sym_eq(b, 1)) || c10::expect_true(c10::sym_eq(a, b));
+    TORCH_CHECK_INDEX(fits, "shape mismatch: indexing tensors of sizes ", a, " and ", b,
+                      " could not be broadcast together");
+    merged[merged.size() - back] = one ? b : a;
+  }
+  shape = merged;
+}
+
+// The result of indexing with positions where sizes are symbolic; it lies row by row.
+Tensor index_symbolic(const Tensor& self, OptionalTensorList indices) {
+  TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
+                    "too many indices for tensor of dimension ", self.dim(), " (got ",
+                    indices.size(), ")");
+  SymDimVector shape, sizes;
+  size_t first = indices.size(), last = 0, count = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i] || !indices[i]->defined()) continue;
+    broadcast_into(shape, indices[i]->sym_sizes());
+    first = std::min(first, i);
+    last = i;
+    ++count;
+  }
+  const bool together = count > 0 && last - first + 1 == count;
+  const auto add_shape = [&] {
+    for (const SymInt size : shape) sizes.push_back(size);
+  };
+  if (!together) add_shape();
+  for (size_t i = 0; i < static_cast<size_t>(self.dim()); ++i) {
+    const bool indexed = i < indices.size() && indices[i] && indices[i]->defined();
+    if (together && i == first) add_shape();
+    if (!indexed) sizes.push_back(self.sym_sizes()[i]);
+  }
+  return detail::empty_symint(sizes, self.scalar_type(), self.device());
+}
+
+bool has_symbolic_sizes(const Tensor& self, OptionalTensorList indices) {
+  for (const std::optional<Tensor>& index : indices)
+    if (is_symbolic(index)) return true;
+  return is_symbolic(self);
+}
+} // namespace
+
 Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
+  if (has_symbolic_sizes(self, indices)) return index_symbolic(self, indices);
   const AdvancedIndex plan(self, indices);
   return plan.indices.empty() ? self.clone() : allocate_result(plan);
 }
@@ -135,6 +188,10 @@ Tensor& index_put_impl_meta_(Tensor& self, OptionalTensorList indices, const Ten
                              bool accumulate, bool unsafe) {
   static_cast<void>(accumulate);
   static_cast<void>(unsafe);
+  if (has_symbolic_sizes(self, indices) || is_symbolic(values)) {
+    self.unsafeGetTensorImpl()->bump_version();
+    return self;
+  }
   check_put(self, values, indices);
   // How many places a mask names is not known here.
   const bool masked = std::any_of(indices.begin(), indices.end(), [](const auto& index) {

@@ -3,6 +3,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/Checks.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -68,12 +69,18 @@ namespace meta {
 void meta_index_select(OutputBuilder& out, const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = native::wrap_dim(dim, self.dim());
   TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
-  TORCH_CHECK(self.dim() > 0 || index.numel() == 1,
-              "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
-              " value(s)");
+  const SymInt count = index.sym_numel();
+  TORCH_CHECK(self.dim() > 0 || count == 1,
+              "index_select(): Index to scalar can have only 1 value, got ", count, " value(s)");
   TORCH_CHECK(native::is_index_dtype(index),
               "index_select(): Expected dtype int32 or int64 for index");
   native::check_one_device({{"self", self}, {"index", index}});
+  if (native::is_symbolic(self) || native::is_symbolic(index)) {
+    native::SymDimVector sizes(self.sym_sizes());
+    if (!sizes.empty()) sizes[d] = count;
+    out.set_symint(0, sizes, self.scalar_type());
+    return;
+  }
   DimVector sizes(self.sizes());
   if (!sizes.empty()) sizes[d] = index.numel();
   TORCH_CHECK(sizes.empty() || index.numel() == 0 || self.size(d) > 0,

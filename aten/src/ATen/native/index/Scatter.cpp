@@ -3,6 +3,7 @@
 // written.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/Reduction.h>
@@ -22,7 +23,7 @@ int64_t size_of(const Tensor& t, int64_t d) { return t.dim() == 0 ? 1 : t.size(d
 void check_index_dtype(const char* name, const Tensor& index) {
   // torch.tensor([]) has no elements and a floating dtype; it is let through.
   const bool fits =
-      index.numel() == 0 || index.scalar_type() == kLong || index.scalar_type() == kInt;
+      index.scalar_type() == kLong || index.scalar_type() == kInt || index.numel() == 0;
   TORCH_CHECK(fits, name, "(): Expected dtype int32/int64 for index");
 }
 
@@ -34,6 +35,21 @@ void check_same_device(const Tensor& self, const Tensor& other) {
 }
 
 // The index fits into self (apart from dim) and into src.
+// What must hold of symbolic sizes.
+void expect_scatter_shapes(const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor* src) {
+  const SymIntArrayRef places = index.sym_sizes();
+  bool fits = self.dim() == index.dim() && (src == nullptr || src->dim() == index.dim());
+  for (size_t d = 0; fits && d < places.size(); ++d) {
+    const bool along = static_cast<int64_t>(d) == dim;
+    fits = along || c10::expect_true(c10::sym_le(places[d], self.sym_sizes()[d]));
+    fits =
+        fits && (src == nullptr || c10::expect_true(c10::sym_le(places[d], src->sym_sizes()[d])));
+  }
+  TORCH_CHECK(fits, "Expected index ", places, " to be no larger than self ", self.sym_sizes(),
+              " apart from dimension ", dim, " and to be no larger size than src");
+}
+
 void check_scatter_shapes(const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
   if (index.numel() == 0) return;
   TORCH_CHECK(rank_of(self) == rank_of(index),
@@ -67,6 +83,11 @@ void meta_scatter(OutputBuilder& out, const Tensor& self, int64_t dim, const Ten
   if (src != nullptr) {
     check_src_dtype(self, *src);
     check_same_device(self, *src);
+  }
+  if (is_symbolic(self) || is_symbolic(index)) {
+    expect_scatter_shapes(self, d, index, src);
+    out.set_symint(0, self.sym_sizes(), self.scalar_type());
+    return;
   }
   check_scatter_shapes(self, d, index, src);
   const Tensor& target = out.given(0);
@@ -105,6 +126,16 @@ void meta_gather(OutputBuilder& out, const Tensor& self, int64_t dim, const Tens
   }
   native::check_index_dtype("gather", index);
   native::check_same_device(self, index);
+  if (native::is_symbolic(self) || native::is_symbolic(index)) {
+    TORCH_CHECK(native::rank_of(self) == native::rank_of(index),
+                "Index tensor must have the same number of dimensions as input tensor");
+    for (int64_t i = 0; i < self.dim() && i < index.dim(); ++i)
+      TORCH_CHECK(i == d || c10::expect_true(c10::sym_le(index.sym_size(i), self.sym_size(i))),
+                  "Size does not match at dimension ", i, " expected index ", index.sym_sizes(),
+                  " to be no larger than self ", self.sym_sizes(), " apart from dimension ", d);
+    native::set_like(out, 0, index, self.scalar_type());
+    return;
+  }
   if (index.numel() != 0) {
     TORCH_CHECK(native::rank_of(self) == native::rank_of(index),
                 "Index tensor must have the same number of dimensions as input tensor");

@@ -1,6 +1,7 @@
 // The operators of resizing: their shape functions, kernels and the forms that take either sizes or
 // factors. All of a number of dimensions share one shape function.
 #include <ATen/native/OutputBuilder.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/interpolate/Native.h>
 #include <ATen/native/interpolate/Upsample.h>
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
@@ -289,12 +290,13 @@ std::string named(IntArrayRef sizes) {
   return out + ")";
 }
 
-void set(OutputBuilder& out, IntArrayRef sizes, const Tensor& like) {
+template <class Int> void set(OutputBuilder& out, ArrayRef<Int> sizes, const Tensor& like) {
   const bool last = like.dim() >= 4 && like.suggest_memory_format() != MemoryFormat::Contiguous;
   if (last) {
-    out.set(0, sizes, like.scalar_type(), IntArrayRef(c10::channels_last_strides(sizes)));
+    native::set_output(out, 0, sizes, like.scalar_type(),
+                       native::channels_last_strides_of<Int>(sizes));
   } else {
-    out.set(0, sizes, like.scalar_type());
+    native::set_output(out, 0, sizes, like.scalar_type());
   }
 }
 
@@ -315,10 +317,19 @@ DimVector output_sizes(IntArrayRef input, IntArrayRef output_size, size_t dims) 
 }
 
 void shape(OutputBuilder& out, const Tensor& self, IntArrayRef output_size, size_t dims) {
+  if (native::is_symbolic(self)) {
+    TORCH_CHECK(output_size.size() == dims && self.dim() == static_cast<int64_t>(dims) + 2,
+                "It is expected output_size equals to ", dims, ", but got size ",
+                output_size.size());
+    native::SymDimVector sizes{self.sym_size(0), self.sym_size(1)};
+    for (const int64_t size : output_size) sizes.push_back(size);
+    set<SymInt>(out, sizes, self);
+    return;
+  }
   const DimVector sizes = output_sizes(self.sizes(), output_size, dims);
   TORCH_CHECK(self.size(1) > 0, "Non-empty ", dims + 2,
               "D data tensor expected but got a tensor with sizes ", self.sizes());
-  set(out, sizes, self);
+  set<int64_t>(out, sizes, self);
 }
 
 void backward_shape(OutputBuilder& out, const Tensor& grad, IntArrayRef output_size,
@@ -331,7 +342,7 @@ void backward_shape(OutputBuilder& out, const Tensor& grad, IntArrayRef output_s
     TORCH_CHECK(grad.size(i) == sizes[i],
                 "Expected grad_output to have the same shape as output; output.size(", i,
                 ") = ", sizes[i], " but got grad_output.size(", i, ") = ", grad.size(i));
-  set(out, input_size, grad);
+  set<int64_t>(out, input_size, grad);
 }
 
 } // namespace

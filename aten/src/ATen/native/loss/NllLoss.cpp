@@ -3,6 +3,7 @@
 // per chunk in double precision and the chunks in order.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/parallel/Parallel.h>
@@ -31,13 +32,15 @@ void check_nll(const Tensor& self, const Tensor& target, const std::optional<Ten
   TORCH_CHECK(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
   const bool single = self.dim() == 1 && target.dim() == 0;
   TORCH_CHECK_VALUE(
-      self.dim() == 2 || single || target.size(0) == 1,
-      "For 1D input, 1D target must have size 1, but got target size: ", target.size(0));
-  TORCH_CHECK(single || (self.dim() == 1 ? target.size(0) == 1
-                                         : target.dim() == 1 && self.size(0) == target.size(0)),
-              "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
+      self.dim() == 2 || single || target.sym_size(0) == 1,
+      "For 1D input, 1D target must have size 1, but got target size: ", target.sym_size(0));
+  TORCH_CHECK(
+      single || (self.dim() == 1 ? target.sym_size(0) == 1
+                                 : target.dim() == 1 && c10::expect_true(c10::sym_eq(
+                                                            self.sym_size(0), target.sym_size(0)))),
+      "size mismatch (got input: ", self.sym_sizes(), ", target: ", target.sym_sizes(), ")");
   check_target_type(target);
-  check_weight(weight, self.size(-1), self.scalar_type());
+  if (weight && weight->defined()) check_weight(weight, self.size(-1), self.scalar_type());
   check_reduction(reduction);
 }
 void check_nll2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
@@ -206,7 +209,7 @@ void meta_nll_loss_forward(OutputBuilder& out, const Tensor& self, const Tensor&
                            int64_t /*ignore_index*/) {
   native::check_nll(self, target, weight, reduction);
   const bool each = reduction == native::kNoReduction && self.dim() == 2;
-  out.set(0, each ? self.sizes().slice(0, 1) : IntArrayRef(), self.scalar_type());
+  out.set_symint(0, each ? self.sym_sizes().slice(0, 1) : SymIntArrayRef(), self.scalar_type());
   out.set(1, IntArrayRef(), self.scalar_type());
 }
 void meta_nll_loss2d_forward(OutputBuilder& out, const Tensor& self, const Tensor& target,
@@ -222,7 +225,7 @@ void meta_nll_loss_backward(OutputBuilder& out, const Tensor& /*grad_output*/, c
                             int64_t reduction, int64_t /*ignore_index*/,
                             const Tensor& /*total_weight*/) {
   native::check_nll(self, target, weight, reduction);
-  out.set(0, self.sizes(), self.scalar_type());
+  native::set_like(out, 0, self, self.scalar_type());
 }
 void meta_nll_loss2d_backward(OutputBuilder& out, const Tensor& /*grad_output*/, const Tensor& self,
                               const Tensor& target, const std::optional<Tensor>& weight,

@@ -27,6 +27,7 @@
 #include <ATen/ops/resolve_conj.h>
 #include <ATen/ops/squeeze.h>
 #include <ATen/ops/t.h>
+#include <ATen/ops/view.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
@@ -239,12 +240,12 @@ Tensor linear_in_parts(const Tensor& input, const Tensor& weight,
   if (input.dim() == 2) return at::addmm(*bias, input, at::t(weight));
   if (input.dim() == 0 || weight.dim() != 2 || !input.is_contiguous())
     return at::add(at::matmul(input, at::t(weight)), *bias);
-  c10::DimVector shape(input.sizes());
-  int64_t rows = 1;
-  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  const Tensor flat = input.view({rows, shape.back()});
-  shape.back() = weight.size(0);
-  return at::addmm(*bias, flat, at::t(weight)).view(shape);
+  SymDimVector shape(input.sym_sizes());
+  const SymInt rows[2] = {product_of(SymIntArrayRef(shape).slice(0, shape.size() - 1)),
+                          shape.back()};
+  const Tensor flat = at::_ops::view::call(input, rows);
+  shape.back() = weight.sym_size(0);
+  return at::_ops::view::call(at::addmm(*bias, flat, at::t(weight)), shape);
 }
 
 // ---- matmul: vectors, matrices and broadcast batches --------------------------------------------

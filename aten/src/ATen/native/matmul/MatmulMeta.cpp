@@ -117,12 +117,14 @@ void set_mv(OutputBuilder& out, const Tensor* added, const Tensor& mat, const Te
   const int64_t rank = added == nullptr ? 1 : added->dim();
   TORCH_CHECK(rank <= 1 && mat.dim() == 2 && vec.dim() == 1,
               "vector + matrix @ vector expected, got ", rank, ", ", mat.dim(), ", ", vec.dim());
-  const int64_t rows = mat.size(0), count = added == nullptr ? rows : added->numel();
-  const bool fits = count == rows || count == 1;
-  TORCH_CHECK(fits && mat.size(1) == vec.size(0), "size mismatch, got input (", count, "), mat (",
-              native::matrix_size(mat), "), vec (", vec.size(0), ")");
+  const SymInt rows = mat.sym_size(0), count = added == nullptr ? rows : added->sym_numel();
+  const bool fits =
+      c10::guard_or_false(c10::sym_eq(count, 1)) || c10::expect_true(c10::sym_eq(count, rows));
+  TORCH_CHECK(fits && c10::expect_true(c10::sym_eq(mat.sym_size(1), vec.sym_size(0))),
+              "size mismatch, got input (", count, "), mat (", native::matrix_size(mat), "), vec (",
+              vec.sym_size(0), ")");
   check_mv_dtypes(added == nullptr ? vec : *added, mat, vec);
-  out.set(0, {rows}, mat.scalar_type());
+  out.set_symint(0, rows, mat.scalar_type());
 }
 } // namespace
 void meta_mv(OutputBuilder& out, const Tensor& self, const Tensor& vec) {
@@ -135,15 +137,16 @@ void meta_addmv(OutputBuilder& out, const Tensor& self, const Tensor& mat, const
 namespace {
 // The product of two vectors of one dtype and length.
 void set_dot(OutputBuilder& out, const Tensor& left, const Tensor& right) {
-  const int64_t ranks[2] = {left.dim(), right.dim()}, n = left.numel(), m = right.numel();
+  const int64_t ranks[2] = {left.dim(), right.dim()};
+  const SymInt n = left.sym_numel(), m = right.sym_numel();
   TORCH_CHECK(ranks[0] == 1 && ranks[1] == 1, "1D tensors expected, but got ", ranks[0], "D and ",
               ranks[1], "D tensors");
   const ScalarType dtype = left.scalar_type();
   TORCH_CHECK(dtype == right.scalar_type(),
               "dot : expected both vectors to have same dtype, but found ", dtype, " and ",
               right.scalar_type());
-  TORCH_CHECK(n == m, "inconsistent tensor size, expected tensor [", n, "] and src [", m,
-              "] to have the same number of elements, but got ", n, " and ", m,
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(n, m)), "inconsistent tensor size, expected tensor [", n,
+              "] and src [", m, "] to have the same number of elements, but got ", n, " and ", m,
               " elements respectively");
   out.set(0, {}, dtype);
 }

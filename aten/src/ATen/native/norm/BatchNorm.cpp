@@ -6,6 +6,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/batch_norm.h>

@@ -7,6 +7,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/_fused_rms_norm.h>
@@ -326,6 +327,22 @@ namespace at::meta {
 void meta_native_layer_norm(OutputBuilder& out, const Tensor& input, IntArrayRef normalized_shape,
                             const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                             double /*eps*/) {
+  if (native::is_symbolic(input)) {
+    // The normalised dimensions are given as numbers, which the input's sizes then are.
+    const size_t lead = static_cast<size_t>(input.dim()) - normalized_shape.size();
+    native::SymDimVector statistics(input.sym_sizes());
+    for (size_t i = lead; i < statistics.size(); ++i) {
+      TORCH_CHECK(c10::expect_true(c10::sym_eq(statistics[i], normalized_shape[i - lead])),
+                  "Given normalized_shape=", normalized_shape, ", got input of size",
+                  input.sym_sizes());
+      statistics[i] = 1;
+    }
+    const ScalarType type = native::statistics_type(input, {&weight, &bias});
+    out.set_symint(0, input.sym_sizes(), input.scalar_type());
+    out.set_symint(1, statistics, type);
+    out.set_symint(2, statistics, type);
+    return;
+  }
   const native::Rows rows = native::rows_of(input, normalized_shape, weight, bias);
   // A GPU keeps statistics in the type it computes in; the check of the types is the same.
   const ScalarType checked = native::statistics_type(input, {&weight, &bias});

@@ -7,6 +7,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/random/Bounds.h>
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/engine/RawFill.h>
@@ -15,6 +16,7 @@
 #include <ATen/ops/cauchy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/expand.h>
 #include <ATen/ops/exponential.h>
 #include <ATen/ops/geometric.h>
 #include <ATen/ops/log_normal.h>
@@ -42,7 +44,7 @@ DimVector memory_order(const Tensor& self) {
 // Calls fill(engine, data) for the whole tensor as one block; tensors with gaps are filled through
 // a block of their own.
 template <class F> Tensor& fill_with(Tensor& self, const Gen& generator, const F& fill) {
-  assert_no_internal_overlap(self);
+  if (!is_symbolic(self)) assert_no_internal_overlap(self);
   self.unsafeGetTensorImpl()->bump_version();
   if (self.is_meta() || self.numel() == 0) return self;
   CPUGeneratorImpl& gen = cpu_generator(generator);
@@ -70,9 +72,9 @@ void check_floating(const Tensor& self, const char* name) {
                               "\" not implemented for '", self.scalar_type(), "'");
 }
 
-Tensor fresh(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+Tensor fresh(SymIntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
              std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::empty(size, dtype, layout, device, pin_memory, std::nullopt);
+  return at::empty_symint(size, dtype, layout, device, pin_memory, std::nullopt);
 }
 // A result that was made by filling it: that write is no write to the tensor that a caller sees.
 Tensor& as_new(Tensor& filled) {
@@ -106,7 +108,7 @@ Tensor& normal_(Tensor& self, double mean, double std, Gen generator) {
     at::_ops::normal_::call(parts, mean, std / std::sqrt(2.0), generator);
     return self;
   }
-  if (self.numel() == 0) return self;
+  if (!self.is_meta() && self.numel() == 0) return self;
   check_floating(self, "normal_kernel_cpu");
   // From 16 elements on contiguous memory is filled in blocks; anything else element by element.
   const bool blocks = self.is_contiguous();
@@ -166,8 +168,9 @@ Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
                               "\"bernoulli_tensor_cpu_p_\" not implemented for '", p.scalar_type(),
                               "'");
   const DimVector order = memory_order(self);
-  const Tensor spread = p.expand(self.sizes()).permute(order).contiguous();
-  assert_no_internal_overlap(self);
+  const Tensor spread =
+      at::_ops::expand::call(p, self.sym_sizes(), false).permute(order).contiguous();
+  if (!is_symbolic(self)) assert_no_internal_overlap(self);
   self.unsafeGetTensorImpl()->bump_version();
   if (self.is_meta() || self.numel() == 0) return self;
   CPUGeneratorImpl& gen = cpu_generator(generator);
@@ -218,7 +221,8 @@ Tensor& random_to_(Tensor& self, int64_t to, Gen generator) {
 Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, Gen generator,
                              std::optional<ScalarType> dtype, std::optional<Layout> layout,
                              std::optional<Device> device, std::optional<bool> pin_memory) {
-  Tensor out = fresh(size, dtype ? *dtype : kLong, layout, device, pin_memory);
+  Tensor out =
+      fresh(c10::as_symint_array(size), dtype ? *dtype : kLong, layout, device, pin_memory);
   return as_new(at::_ops::random__from::call(out, low, high, generator));
 }
 Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, std::optional<ScalarType> dtype,
@@ -278,7 +282,7 @@ Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dt
   const ScalarType type = dtype ? *dtype : kLong;
   TORCH_CHECK_NOT_IMPLEMENTED(type != kBool && !c10::isComplexType(type),
                               "\"randperm\" not implemented for '", type, "'");
-  Tensor out = fresh({n}, type, layout, device, pin_memory);
+  Tensor out = fresh(SymInt(n), type, layout, device, pin_memory);
   if (out.is_meta() || n == 0) return out;
   dtype_switch<RealTypes>(type, "randperm", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -304,23 +308,23 @@ Tensor randperm(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout
 }
 
 // ---- rand and randn ---------------------------------------------------------------------------
-Tensor rand_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
+Tensor rand_generator(SymIntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
                       std::optional<Layout> layout, std::optional<Device> device,
                       std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
   return as_new(at::_ops::uniform_::call(out, 0, 1, generator));
 }
-Tensor rand(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+Tensor rand(SymIntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
             std::optional<Device> device, std::optional<bool> pin_memory) {
   return rand_generator(size, std::nullopt, dtype, layout, device, pin_memory);
 }
-Tensor randn_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
+Tensor randn_generator(SymIntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
                        std::optional<Layout> layout, std::optional<Device> device,
                        std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
   return as_new(at::_ops::normal_::call(out, 0, 1, generator));
 }
-Tensor randn(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+Tensor randn(SymIntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
              std::optional<Device> device, std::optional<bool> pin_memory) {
   return randn_generator(size, std::nullopt, dtype, layout, device, pin_memory);
 }

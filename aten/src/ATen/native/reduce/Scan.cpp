@@ -3,6 +3,7 @@
 // accumulator, and lines that lie side by side are carried together so that memory is read in its
 // own order.
 #include <ATen/native/PrivateCopy.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/reduce/Native.h>
 
 #include <algorithm>
@@ -260,7 +261,7 @@ void set_scan(OutputBuilder& out, const Tensor& self, int64_t dim,
   if (out.is_inplace())
     TORCH_CHECK(result == self.scalar_type(), "Bad in-place call: input tensor dtype ",
                 self.scalar_type(), " and output tensor dtype ", result, " should match");
-  out.set(0, self.sizes(), result);
+  native::set_like(out, 0, self, result);
 }
 
 void set_scan_extremum(OutputBuilder& out, const Tensor& self, int64_t dim) {
@@ -268,8 +269,8 @@ void set_scan_extremum(OutputBuilder& out, const Tensor& self, int64_t dim) {
   if (out.is_out_variant())
     TORCH_CHECK(out.given(1).scalar_type() == kLong, "expected scalar_type Long but found ",
                 out.given(1).scalar_type());
-  out.set(0, self.sizes(), self.scalar_type());
-  out.set(1, self.sizes(), kLong);
+  native::set_like(out, 0, self, self.scalar_type());
+  native::set_like(out, 1, self, kLong);
 }
 } // namespace
 

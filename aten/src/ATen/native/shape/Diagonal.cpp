@@ -1,6 +1,7 @@
 // Triangles and diagonals of matrices as new tensors.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 #include <ATen/ops/diagonal_copy.h>
@@ -17,11 +18,11 @@ namespace meta {
 
 void meta_tril(OutputBuilder& out, const Tensor& self, int64_t) {
   TORCH_CHECK(self.dim() >= 2, "tril: input tensor must have at least 2 dimensions");
-  out.set_on(0, self.sizes(), self.scalar_type(), self.device());
+  native::set_like(out, 0, self, self.scalar_type());
 }
 void meta_triu(OutputBuilder& out, const Tensor& self, int64_t) {
   TORCH_CHECK(self.dim() >= 2, "triu: input tensor must have at least 2 dimensions");
-  out.set_on(0, self.sizes(), self.scalar_type(), self.device());
+  native::set_like(out, 0, self, self.scalar_type());
 }
 
 } // namespace meta

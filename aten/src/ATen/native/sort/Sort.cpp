@@ -1,6 +1,7 @@
 // sort, argsort, msort and topk. Every row is turned into entries (SortKeys.h); rows are
 // shared between threads.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/sort/Native.h>
 #include <ATen/native/sort/SortKeys.h>
@@ -29,10 +30,22 @@ void set_pair(OutputBuilder& out, const Tensor& self, IntArrayRef sizes,
   out.set_on(1, sizes, kLong, self.device(), strides);
 }
 
+void set_symbolic_pair(OutputBuilder& out, const Tensor& self, SymIntArrayRef sizes,
+                       const OptionalSymIntArrayRef& strides) {
+  out.set_symint(0, sizes, self.scalar_type(), strides);
+  out.set_symint(1, sizes, kLong, strides);
+}
+
 void meta_sort_pair(OutputBuilder& out, const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim());
   TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on ",
               self.is_cpu() ? "CPU" : "this device");
+  if (is_symbolic(self)) {
+    const bool dense = self.is_non_overlapping_and_dense();
+    set_symbolic_pair(out, self, self.sym_sizes(),
+                      dense ? OptionalSymIntArrayRef(self.sym_strides()) : std::nullopt);
+    return;
+  }
   const DimVector strides = like_strides(self);
   set_pair(out, self, self.sizes(), IntArrayRef(strides));
 }
@@ -200,9 +213,16 @@ void meta_topk(OutputBuilder& out, const Tensor& self, int64_t k, int64_t dim, b
   static_cast<void>(largest);
   static_cast<void>(sorted);
   const int64_t d = native::wrap_dim(dim, self.dim());
-  TORCH_CHECK(k >= 0 && k <= (self.dim() == 0 ? 1 : self.size(d)), "selected index k out of range");
+  const SymInt length = self.dim() == 0 ? SymInt(1) : self.sym_size(d);
+  TORCH_CHECK(k >= 0 && c10::expect_true(c10::sym_le(k, length)), "selected index k out of range");
   TORCH_CHECK(!self.is_complex(), " topk does not support complex dtypes on CPU");
   TORCH_CHECK(self.scalar_type() != kBool, "topk does not support bool dtypes on CPU");
+  if (native::is_symbolic(self)) {
+    native::SymDimVector sizes(self.sym_sizes());
+    sizes[d] = k;
+    native::set_symbolic_pair(out, self, sizes, std::nullopt);
+    return;
+  }
   DimVector sizes(self.sizes());
   if (!sizes.empty()) sizes[d] = k;
   native::set_pair(out, self, sizes, std::nullopt);
