@@ -1,8 +1,6 @@
 """multi_head_attention_forward: projections, masks and the two ways to attend. With the weights
 asked for, the products stand here step by step; without, the fused operator does them."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

@@ -1,8 +1,6 @@
 """Convolutions, pooling and folding of torch.nn.functional: a file of their own as they are many.
 Convolutions are the operators themselves; pooling adds defaults and the choice of indices."""
 
-from __future__ import annotations
-
 import torch
 from torch import _C, _VF
 from torch.overrides import has_torch_function_unary, redirect

@@ -1,7 +1,5 @@
 """embedding_bag: sums, means or maxima of embeddings, without the embeddings themselves."""
 
-from __future__ import annotations
-
 import warnings
 
 import torch

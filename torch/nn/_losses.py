@@ -1,8 +1,6 @@
 """The losses of torch.nn.functional, a file of their own because they are many. Each turns the word
 of the reduction into the operator's number, honours the two older flags, and calls the operator."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

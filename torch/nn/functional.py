@@ -3,8 +3,6 @@
 Each function checks what the operator cannot know, picks the in-place form when asked, and
 calls the operator."""
 
-from __future__ import annotations
-
 import warnings
 
 import torch
@@ -55,7 +53,7 @@ def _activation(name, native=None):
     """A function of (input, inplace=False) over the operators name and name_ of torch._C._nn."""
     native = native or name
 
-    def function(input, inplace=False):
+    def function(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
         if has_torch_function_unary(input):
             return redirect(function, locals())
         return _nn(native + "_")(input) if inplace else _nn(native)(input)
