@@ -102,19 +102,49 @@ def nnc_jit(f: Callable) -> Callable:
 class DebugInterpreter(fx.Interpreter):
     """Runs a graph and checks every tensor against what the trace expected."""
 
+    def run(self, *args: object, **kwargs: object) -> object:
+        """Runs the graph on arguments whose sizes are what the symbols of the graph are now."""
+        env = getattr(self.module, "shape_env", None)
+        held = [n.meta.get("val") for n in self.module.graph.nodes if n.op == "placeholder"]
+        self._symbols = {} if env is None else env.bind_symbols(held, args)
+        for value, given in zip(held, args, strict=True):
+            if isinstance(value, torch.Tensor) and isinstance(given, torch.Tensor):
+                self._check_input(value, given)
+        return super().run(*args, **kwargs)
+
+    def _number(self, value: int | torch.SymInt) -> int:
+        if not isinstance(value, torch.SymInt):
+            return value
+        return int(value.node.expr.xreplace(self._symbols))
+
+    def _geometry(self, t: torch.Tensor) -> dict[str, tuple[int, ...]]:
+        numbers = {"size": t.size(), "stride": t.stride()}
+        return {name: tuple(map(self._number, values)) for name, values in numbers.items()}
+
+    def _check_input(self, traced: torch.Tensor, given: torch.Tensor) -> None:
+        wanted, have = self._geometry(traced), self._geometry(given)
+        for name, values in wanted.items():
+            for i, (want, got) in enumerate(zip(values, have[name], strict=True)):
+                if want != got:
+                    raise AssertionError(
+                        f"an input was traced with another {name}({i}): {want} != {got}"
+                    )
+
     def run_node(self, n: fx.Node) -> object:
         found = super().run_node(n)
         expected = n.meta.get("val")
-        if expected is None or n.op == "output":
+        if expected is None or n.op in ("output", "placeholder"):
             return found
         leaves = zip(pytree.tree_leaves(expected), pytree.tree_leaves(found), strict=True)
         for i, (want, got) in enumerate(leaves):
             if not isinstance(got, torch.Tensor):
                 continue
-            for name in ("dtype", "shape"):
-                wanted, have = getattr(want, name), getattr(got, name)
-                if tuple(wanted) != tuple(have) if name == "shape" else wanted != have:
-                    raise AssertionError(f"output {i} of {n}: {name} {have}, traced as {wanted}")
+            if want.dtype != got.dtype:
+                raise AssertionError(f"output {i} of {n}: dtype {want.dtype} != {got.dtype}")
+            wanted, have = self._geometry(want), self._geometry(got)
+            for name, values in wanted.items():
+                if values != have[name]:
+                    raise AssertionError(f"output {i} of {n}: {name} {values} != {have[name]}")
         return found
 
 

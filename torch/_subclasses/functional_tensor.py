@@ -12,6 +12,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import _C
 from torch._C import _TorchDispatchModeKey
+from torch._dispatch import pre_dispatch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -65,7 +66,7 @@ class FunctionalTensor(torch.Tensor):
         """x as a functional tensor of the mode in force."""
         if isinstance(x, FunctionalTensor) or _C._is_functional_tensor(x):
             raise AssertionError("to_functional(): the tensor is functional already")
-        mode = _C._get_dispatch_mode(_FUNCTIONAL)
+        mode = _mode_in_force()
         if mode is None:
             raise AssertionError("to_functional() needs a FunctionalTensorMode")
         with mode.off():
@@ -121,6 +122,39 @@ def _is_foreign(cls: type) -> bool:
     )
 
 
+@contextlib.contextmanager
+def _below_autograd(mode: "FunctionalTensorMode | None") -> Iterator[None]:
+    """A block with a mode in the slot of functionalisation, None: without one."""
+    before = _C._unset_dispatch_mode(_FUNCTIONAL)
+    if mode is not None:
+        _C._set_dispatch_mode(mode)
+    try:
+        yield
+    finally:
+        _C._unset_dispatch_mode(_FUNCTIONAL)
+        if before is not None:
+            _C._set_dispatch_mode(before)
+
+
+def _mode_in_force() -> "FunctionalTensorMode | None":
+    return _C._get_dispatch_mode(_FUNCTIONAL) or pre_dispatch.get_mode(_FUNCTIONAL)
+
+
+@contextlib.contextmanager
+def _recorded_below() -> Iterator[None]:
+    """A recorder above autograd records what operators on functional tensors are carried out with,
+    which is below."""
+    from torch.fx.experimental.proxy_tensor import _below_autograd as recording
+
+    proxy = _TorchDispatchModeKey.PROXY
+    recorder = pre_dispatch.get_mode(proxy)
+    if recorder is None:
+        yield
+        return
+    with pre_dispatch.with_mode(proxy, None), recording(recorder):
+        yield
+
+
 class FunctionalTensorMode(TorchDispatchMode):
     """Inside, tensors made by operators are FunctionalTensor, and writes to them are functional."""
 
@@ -140,7 +174,7 @@ class FunctionalTensorMode(TorchDispatchMode):
         self._tokens: dict[Any, torch.Tensor] = {}
         self._tokens_forward_output: dict[Any, torch.Tensor] = {}
         self._storage_to_base: dict[Any, Any] = {}
-        self._entered: list[bool] = []
+        self._entered: list[contextlib.AbstractContextManager[None]] = []
 
     @classmethod
     def is_infra_mode(cls) -> bool:
@@ -148,27 +182,24 @@ class FunctionalTensorMode(TorchDispatchMode):
 
     def __enter__(self) -> "FunctionalTensorMode":
         # The mode in force is entered again as it is.
-        new = _C._get_dispatch_mode(_FUNCTIONAL) is None
-        self._entered.append(new)
-        if new:
-            _C._set_dispatch_mode(self)
+        place: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if _mode_in_force() is None:
+            above = self.pre_dispatch
+            place = pre_dispatch.with_mode(_FUNCTIONAL, self) if above else _below_autograd(self)
+        place.__enter__()
+        self._entered.append(place)
         self.is_on_stack = True
         return self
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
-        if self._entered.pop():
-            _C._unset_dispatch_mode(_FUNCTIONAL)
+        self._entered.pop().__exit__(None, None, None)
         self.is_on_stack = bool(self._entered)
 
     @contextlib.contextmanager
     def off(self) -> Iterator[None]:
         """A block outside of the mode, wherever it is in force."""
-        before = _C._unset_dispatch_mode(_FUNCTIONAL)
-        try:
+        with disable_functional_mode():
             yield
-        finally:
-            if before is not None:
-                _C._set_dispatch_mode(before)
 
     def __torch_dispatch__(
         self, func: OpOverload, types: tuple, args: tuple = (), kwargs: dict | None = None
@@ -180,13 +211,27 @@ class FunctionalTensorMode(TorchDispatchMode):
             handled = _auto_functionalized(self, func, args, kwargs)
             if handled is not NotImplemented:
                 return handled
+        if self.pre_dispatch and not func._schema.is_mutable and not func.is_view:
+            return self._on_values(func, args, kwargs)
         inner_args, inner_kwargs = pytree.tree_map_only(
             FunctionalTensor, _functional_elem, (args, kwargs)
         )
-        out = _C._functionalize_call(func, inner_args, inner_kwargs)
+        with _recorded_below() if self.pre_dispatch else contextlib.nullcontext():
+            out = _C._functionalize_call(func, inner_args, inner_kwargs)
         if func._schema.is_mutable:
             return _written(func, args, kwargs, out, self)
         return pytree.tree_map_only(torch.Tensor, self._wrap, out)
+
+    def _on_values(self, func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """An operator that writes nothing and shares nothing, whole: above autograd it is not taken
+        apart."""
+        values = pytree.tree_map_only(
+            FunctionalTensor, FunctionalTensor.from_functional, (args, kwargs)
+        )
+        out = func(*values[0], **values[1])
+        return pytree.tree_map_only(
+            torch.Tensor, lambda t: self._wrap(_C._to_functional_tensor(t)), out
+        )
 
     def _wrap(self, t: torch.Tensor) -> torch.Tensor:
         return FunctionalTensor(t, self) if _C._is_functional_tensor(t) else t
@@ -229,12 +274,11 @@ def _auto_functionalized(
 @contextlib.contextmanager
 def disable_functional_mode() -> Iterator[None]:
     """A block outside of the mode."""
-    before = _C._unset_dispatch_mode(_FUNCTIONAL)
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_below_autograd(None))
+        if pre_dispatch.get_mode(_FUNCTIONAL) is not None:
+            stack.enter_context(pre_dispatch.with_mode(_FUNCTIONAL, None))
         yield
-    finally:
-        if before is not None:
-            _C._set_dispatch_mode(before)
 
 
 def mb_unwrap_functional_tensor(tensor: torch.Tensor) -> torch.Tensor:

@@ -48,7 +48,7 @@ struct Facts {
 struct Hooks {
   PyRef facts;      // (func) -> (bits, name, target)
   PyRef on_numbers; // (func, args, kwargs) -> result, computed outside of every mode
-  PyRef refuse; // (func): raises that the data of a traced tensor was asked for, if it may not be
+  PyRef refuse; // (func, args): raises that data of a traced tensor was asked for, unless it may
   // (node, value, symbols): sets node.meta. symbols: whether a tensor has symbolic sizes, None for
   // other values.
   PyRef note;
@@ -326,7 +326,10 @@ PyObject* call_operator(RecorderObject* self, PyObject* func, PyObject* args, Py
   const Knowledge known = knowledge(state, args, kwargs);
   if (facts.bits & kDataDependent) {
     if (known.all) return run_on_constants(state, func, args, kwargs).release();
-    if (state.refuses_data) checked(PyObject_CallOneArg(state.hooks.refuse.get(), func));
+    if (state.refuses_data) {
+      PyObject* parts[] = {func, args};
+      checked(PyObject_Vectorcall(state.hooks.refuse.get(), parts, 2, nullptr));
+    }
   }
   // The operator runs first: one that fails leaves no node.
   PyRef out = checked(PyObject_Call(func, args, kwargs));

@@ -8,6 +8,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import operator
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -94,6 +95,8 @@ def _note(tracer: "TracerBase | None", node: Node, value: Any, symbols: bool | N
     """Sets the meta of a new node; symbols that come with the value are known from here on.
     symbols: whether a tensor has symbolic sizes, None for a value that is no tensor."""
     node.meta["val"] = extract_val(value)
+    if symbols is not False:
+        _note_new_symbols(node, value)
     if symbols is None:
         if tracer is not None and isinstance(value, py_sym_types):
             set_proxy_slot(value, tracer, thunkify(tracer, tracer.proxy, node))
@@ -101,6 +104,40 @@ def _note(tracer: "TracerBase | None", node: Node, value: Any, symbols: bool | N
     node.meta["tensor_meta"] = _extract_tensor_metadata(value)
     if symbols and tracer is not None:
         _track_sizes(value, tracer.proxy(node), tracer)
+
+
+def _note_new_symbols(node: Node, value: Any) -> None:
+    """Says on the node of an operator which symbols it brought, and where in its result."""
+    first = next(iter(value), None) if isinstance(value, (list, tuple)) and value else value
+    env = None
+    if isinstance(first, py_sym_types):
+        env = first.node.shape_env
+    elif isinstance(first, Tensor):
+        env = getattr(getattr(first, "fake_mode", None), "shape_env", None)
+    if env is not None and env.pending_fresh_unbacked_symbols:
+        from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
+
+        bindings = compute_unbacked_bindings(env, value)
+        if bindings:
+            node.meta["unbacked_bindings"] = bindings
+
+
+def drop_unused_numbers(graph: Graph) -> None:
+    """Erases arithmetic on symbolic numbers whose results no node takes: conditions that were
+    decided while tracing, sizes of intermediate steps. Operators that read data stay."""
+    accessors = {
+        torch.ops.aten.sym_size.int,
+        torch.ops.aten.sym_stride.int,
+        torch.ops.aten.sym_numel.default,
+        torch.ops.aten.sym_storage_offset.default,
+    }
+    for node in reversed(graph.nodes):
+        if node.users or node.op != "call_function":
+            continue
+        if isinstance(node.target, OpOverload) and node.target not in accessors:
+            continue
+        if isinstance(node.meta.get("val"), (*py_sym_types, int, float, bool)):
+            graph.erase_node(node)
 
 
 def set_meta(proxy: Proxy, val: Any) -> Proxy:
@@ -146,10 +183,22 @@ def _lifted(tensor: Tensor) -> Tensor | None:
         return tensor.clone()
 
 
-def _refuse_data(tracer: "TracerBase", func: OpOverload) -> None:
+def _reads_as_symbol(args: tuple) -> bool:
+    """Whether the value of a tensor is a new symbol of its ShapeEnv."""
+    from torch._subclasses.fake_tensor import maybe_get_fake_mode
+
+    mode = maybe_get_fake_mode(args[0])
+    env = None if mode is None else mode.shape_env
+    return env is not None and (mode.allow_scalar_outputs or env.allow_scalar_outputs)
+
+
+def _refuse_data(tracer: "TracerBase", func: OpOverload, args: tuple) -> None:
     """Raises for an operator that reads data. On tensors without data all but item() raise by
     themselves, and say more."""
-    if tracer.tracing_mode != "real" and func is not torch.ops.aten._local_scalar_dense.default:
+    if func is not torch.ops.aten._local_scalar_dense.default:
+        if tracer.tracing_mode != "real":
+            return
+    elif _reads_as_symbol(args):
         return
     raise RuntimeError(
         f"It appears that you're trying to get value out of a tracing tensor with {func} - "
@@ -271,8 +320,8 @@ class PythonKeyTracer(Tracer):
             node.meta.setdefault("val", extract_val(a))
             return node
         if isinstance(a, py_sym_types):
-            known = get_proxy_slot(a, self, None)
-            return _number_of(a) if known is None else known.force().node
+            known = proxy_of_number(a, self)
+            return known.node if isinstance(known, Proxy) else known
         return super().create_arg(a)
 
     def _constant_node(self, a: Tensor) -> Node:
@@ -289,9 +338,7 @@ class PythonKeyTracer(Tracer):
         """The proxy of a value, or the value if it has none."""
         if isinstance(e, Tensor):
             return get_proxy_slot(e, self, e, lambda known: known.proxy)
-        if isinstance(e, py_sym_types):
-            return get_proxy_slot(e, self, e, lambda known: known.force())
-        return e
+        return proxy_of_number(e, self) if isinstance(e, py_sym_types) else e
 
 
 class _GraphAppendingTracerEx(GraphAppendingTracer):
@@ -344,15 +391,82 @@ def get_proxy_slot(
     return transform(known)
 
 
-def _number_of(sym: Any) -> int | float | bool:
-    """The value of a symbolic number that is one number; an error for one from elsewhere."""
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "min": torch.sym_min,
+    "max": torch.sym_max,
+    "pow": operator.pow,
+    "truediv": operator.truediv,
+    "to_float": torch.sym_float,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": torch.sym_not,
+}
+
+
+def proxy_of_number(sym: Any, tracer: TracerBase) -> Any:
+    """The proxy of a symbolic number, or its value where it is one number for all sizes. A number
+    that operators computed by themselves, such as a length of a gradient, is computed by nodes from
+    the sizes it is made of. An error for a symbol from elsewhere."""
+    known = get_proxy_slot(sym, tracer, None)
+    if known is not None:
+        return known.force()
     for ask in ("maybe_as_int", "maybe_as_bool", "maybe_as_float"):
         number = getattr(sym.node, ask, lambda: None)()
         if number is not None:
             return number
-    raise RuntimeError(
-        f"{sym} ({type(sym).__name__}) is not tracked with proxy: it comes from outside"
-    )
+    made = _computed(sym.node, tracer) if hasattr(sym.node, "_tree") else None
+    if made is None:
+        raise RuntimeError(
+            f"{sym} ({type(sym).__name__}) is not tracked with proxy: it comes from outside"
+        )
+    set_proxy_slot(sym, tracer, Thunk(lambda: made))
+    return made
+
+
+def _as_number(node: Any) -> Any:
+    return {int: SymInt, float: SymFloat, bool: SymBool}[node.pytype](node)
+
+
+def _computed(node: Any, tracer: TracerBase) -> Proxy | None:
+    """Nodes for an expression, from the proxies of its parts."""
+    kind, payload, parts = node._tree()
+    if kind == "symbol" or not parts:
+        return None
+    proxies = [proxy_of_number(_as_number(part), tracer) for part in parts]
+
+    def call(func: Callable[..., Any], result: Any, *args: Any) -> Proxy:
+        made = tracer.create_proxy("call_function", func, args, {})
+        made.node.meta["val"] = _as_number(result)
+        return made
+
+    if kind in _OPERATIONS:
+        return call(_OPERATIONS[kind], node, *proxies)
+    if kind == "product":
+        result, whole = proxies[0], parts[0]
+        for proxy, part in zip(proxies[1:], parts[1:], strict=True):
+            whole = whole.mul(part)
+            result = call(operator.mul, whole, result, proxy)
+        return result
+    if kind != "sum":
+        return None
+    constant, *factors = payload
+    result = whole = None
+    for proxy, part, factor in zip(proxies, parts, factors, strict=True):
+        term, value = proxy, part
+        if factor != 1:
+            value = part.mul(node.shape_env._constant(factor))
+            term = call(operator.mul, value, proxy, factor)
+        whole = value if whole is None else whole.add(value)
+        result = term if result is None else call(operator.add, whole, result, term)
+    if constant != 0:
+        result = call(operator.add, node, result, constant)
+    return result
 
 
 def thunkify(tracer: TracerBase, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Thunk:
@@ -372,7 +486,8 @@ def track_tensor(
 
 
 def _track_sizes(tensor: Tensor, proxy: Proxy, tracer: TracerBase) -> None:
-    """Symbolic sizes, strides and offset become questions to the tensor."""
+    """Symbolic sizes, strides and offset become questions to the tensor, asked by the first node
+    that needs the number."""
 
     def track(sym: Any, func: OpOverload, *args: int) -> None:
         if not isinstance(sym, py_sym_types) or has_proxy_slot(sym, tracer):
@@ -385,7 +500,7 @@ def _track_sizes(tensor: Tensor, proxy: Proxy, tracer: TracerBase) -> None:
             made.node.meta["val"] = sym
             return made
 
-        set_proxy_slot(sym, tracer, thunkify(tracer, ask))
+        set_proxy_slot(sym, tracer, Thunk(ask))
 
     for i, size in enumerate(tensor.shape):
         if isinstance(size, SymInt):
@@ -438,11 +553,11 @@ def fetch_object_proxy(tracer: TracerBase, t: Any) -> Any:
 def fetch_sym_proxy(tracer: TracerBase) -> Callable[[Any], Any]:
     """A function from symbolic numbers to their proxies, and from constant ones to numbers."""
 
-    def fetch(e: Any) -> Any:
-        known = get_proxy_slot(e, tracer, None)
-        return _number_of(e) if known is None else known.force()
+    return functools.partial(_proxy_of_number_in, tracer)
 
-    return fetch
+
+def _proxy_of_number_in(tracer: TracerBase, e: Any) -> Any:
+    return proxy_of_number(e, tracer)
 
 
 def flat_outputs(tracer: TracerBase, out: Any) -> Any:
@@ -451,8 +566,14 @@ def flat_outputs(tracer: TracerBase, out: Any) -> Any:
     def leaf(value: Any) -> Any:
         if isinstance(value, Tensor):
             return get_proxy_slot(value, tracer, value, lambda known: known.proxy)
-        if isinstance(value, py_sym_types):
-            return get_proxy_slot(value, tracer, value, lambda known: known.force())
-        return value
+        return proxy_of_number(value, tracer) if isinstance(value, py_sym_types) else value
 
-    return pytree.tree_map(leaf, out)
+    # A Size holds numbers only; its proxies are returned as a tuple.
+    return pytree.tree_map(leaf, _sizes_as_tuples(out))
+
+
+def _sizes_as_tuples(value: Any) -> Any:
+    def convert(item: Any) -> Any:
+        return tuple(item) if isinstance(item, torch.Size) else item
+
+    return pytree.tree_map(convert, value, is_leaf=lambda item: isinstance(item, torch.Size))

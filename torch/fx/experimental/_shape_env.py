@@ -591,7 +591,9 @@ class ShapeEnv(torch._C._ShapeEnv):
     ) -> list[list[str]]:
         """As produce_guards, one list for each language."""
         producer = GuardProducer(self, source_ref)
-        lines = producer.produce(placeholders, sources, input_contexts, ignore_static)
+        lines = producer.produce(
+            placeholders, sources, input_contexts, ignore_static, simplified=_simplified
+        )
         return [lines for _ in langs]
 
     def produce_guards_expression(

@@ -41,19 +41,23 @@ class GuardProducer:
         sources: list,
         contexts: list | None,
         ignore_static: bool,
+        simplified: bool = False,
     ) -> list[str]:
-        """One line to a guard; ConstraintViolationError where a promise is broken."""
+        """One line to a guard; ConstraintViolationError where a promise is broken. Simplified, the
+        lines leave out that sizes are neither 0 nor 1, which holds for every symbol of a size.
+        A source may be given as the name of a local variable."""
         if len(placeholders) != len(sources):
             raise ValueError(
                 f"expected one source for each of {len(placeholders)} inputs, got {len(sources)}"
             )
-        parts = list(self._parts(placeholders, sources, contexts))
+        parts = list(self._parts(placeholders, [_as_source(s) for s in sources], contexts))
         self._name_symbols(parts)
         for part in parts:
             self._fix_part(part, ignore_static)
         for node, _, _ in self.env._guards():
-            self._write(node)
-        self._write_ranges()
+            if not (simplified and _is_bound(node)):
+                self._write(node)
+        self._write_ranges(simplified)
         self._check_promises(parts)
         return self.lines
 
@@ -64,7 +68,7 @@ class GuardProducer:
             for value, number in zip(_numbers(held), _numbers(given), strict=True):
                 symbol = _symbol_of(value)
                 if symbol is not None:
-                    out[self.env._sympy_symbol(symbol)] = number
+                    out.setdefault(self.env._sympy_symbol(symbol), number)
         return out
 
     def _parts(self, placeholders: list, sources: list, contexts: list | None) -> Any:
@@ -114,12 +118,14 @@ class GuardProducer:
         if line != "True" and line not in self.lines and known <= set(self.names):
             self.lines.append(line)
 
-    def _write_ranges(self) -> None:
+    def _write_ranges(self, simplified: bool) -> None:
         for symbol, text in self.names.items():
             node = self.env._nodes[symbol]
             if not node.is_int() or node._shown()._tree()[0] != "symbol":
                 continue
             low, high = self.env._range(node)
+            if simplified and low is not None and low <= 2:
+                low = None
             if low is not None and high is not None:
                 self.lines.append(f"{low} <= {text} <= {high}")
             elif low is not None:
@@ -190,9 +196,23 @@ class GuardProducer:
         self.violations.append((part.constraint, part.source, text))
 
 
+def _as_source(source: Source | str) -> Source:
+    if not isinstance(source, str):
+        return source
+    from torch._dynamo.source import LocalSource
+
+    return LocalSource(source)
+
+
 def _splits(node: Any) -> bool:
     """Whether a condition is no bound of a range: a remainder, an inequality."""
     return node._tree()[0] not in ("lt", "le", "and")
+
+
+def _is_bound(node: Any) -> bool:
+    """Whether a condition bounds one symbol by a number, which the symbol's range says too."""
+    kind, _, parts = node._tree()
+    return kind in ("lt", "le") and sorted(p._tree()[0] for p in parts) == ["integer", "symbol"]
 
 
 def _symbol_of(value: Any, shown: bool = True) -> str | None:

@@ -18,6 +18,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 from torch._C import _TorchDispatchModeKey
+from torch._dispatch import pre_dispatch as pre_dispatch_modes
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
@@ -29,6 +30,7 @@ from torch.fx.experimental._proxy_tracers import (  # noqa: F401 - this is where
     _drop_trackers,
     _GraphAppendingTracerEx,
     _ProxyTensor,
+    drop_unused_numbers,
     extract_val,
     fetch_object_proxy,
     fetch_sym_proxy,
@@ -129,6 +131,26 @@ def proxy_call(
     return proxy_mode.tracer.recorder.call(func, args, kwargs)
 
 
+@contextlib.contextmanager
+def _below_autograd(mode: "ProxyTorchDispatchMode | None") -> Iterator[None]:
+    """A block in which a mode records, None: nothing does."""
+    before = torch._C._unset_dispatch_mode(_PROXY)
+    if mode is not None:
+        torch._C._set_dispatch_mode(mode)
+    try:
+        yield
+    finally:
+        torch._C._unset_dispatch_mode(_PROXY)
+        if before is not None:
+            torch._C._set_dispatch_mode(before)
+
+
+def _above_autograd(
+    mode: "ProxyTorchDispatchMode | None",
+) -> contextlib.AbstractContextManager[None]:
+    return pre_dispatch_modes.with_mode(_PROXY, mode)
+
+
 class ProxyTorchDispatchMode(TorchDispatchMode):
     """Records every operator that runs inside."""
 
@@ -152,7 +174,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.decomposition_table = decomposition_table
         self.enable_tracing = True
         self.decomp_layers = 0
-        self._before: list[ProxyTorchDispatchMode | None] = []
+        self._entered: list[contextlib.AbstractContextManager[None]] = []
+        self._grad_mode = torch.is_grad_enabled()  # as the graph's last node left it
         tracer.recorder.refuses_data = _error_on_data_dependent_ops
         tracer.tracing_mode = tracing_mode
 
@@ -165,22 +188,30 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         return self.decomposition_table or _decompositions.table
 
     def __enter__(self) -> "ProxyTorchDispatchMode":
-        self._before.append(torch._C._get_dispatch_mode(_PROXY))
-        torch._C._set_dispatch_mode(self)
+        place = _above_autograd(self) if self.pre_dispatch else _below_autograd(self)
+        place.__enter__()
+        self._entered.append(place)
         return self
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
-        torch._C._unset_dispatch_mode(_PROXY)
-        before = self._before.pop()
-        if before is not None:
-            torch._C._set_dispatch_mode(before)
+        self._entered.pop().__exit__(None, None, None)
 
     def __torch_dispatch__(
         self, func: OpOverload, types: tuple, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if types and not all(map(_is_recorded_class, types)):
             return NotImplemented
+        if self.pre_dispatch:
+            self.record_grad_mode(torch.is_grad_enabled())
         return proxy_call(self, func, self.pre_dispatch, args, kwargs or {})
+
+    def record_grad_mode(self, enabled: bool) -> None:
+        """A graph of operators above autograd says itself where history is recorded: a node
+        switches it in front of the first operator behind the switch."""
+        if enabled != self._grad_mode:
+            self._grad_mode = enabled
+            switch = torch._C._set_grad_enabled
+            self.tracer.create_node("call_function", switch, (enabled,), {}, "_set_grad_enabled")
 
     def __sym_dispatch__(
         self, func: Callable[..., Any], types: tuple, args: tuple, kwargs: dict[str, Any]
@@ -212,7 +243,7 @@ def _record_symbolic(
 
 def get_proxy_mode() -> ProxyTorchDispatchMode | None:
     """The mode that traces right now, or None."""
-    return torch._C._get_dispatch_mode(_PROXY)
+    return torch._C._get_dispatch_mode(_PROXY) or pre_dispatch_modes.get_mode(_PROXY)
 
 
 get_innermost_proxy_mode = get_proxy_mode
@@ -230,12 +261,12 @@ def handle_sym_dispatch(func: Callable[..., Any], args: tuple, kwargs: dict[str,
 @contextlib.contextmanager
 def disable_proxy_modes_tracing() -> Iterator[ProxyTorchDispatchMode | None]:
     """Nothing inside is recorded."""
-    before = torch._C._unset_dispatch_mode(_PROXY)
-    try:
+    before = get_proxy_mode()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_below_autograd(None))
+        if pre_dispatch_modes.get_mode(_PROXY) is not None:
+            stack.enter_context(_above_autograd(None))
         yield before
-    finally:
-        if before is not None:
-            torch._C._set_dispatch_mode(before)
 
 
 @contextlib.contextmanager
@@ -342,6 +373,18 @@ def wrap_key(
     return traced
 
 
+def _leaving_grad_mode(f: Callable[..., Any], mode: ProxyTorchDispatchMode) -> Callable[..., Any]:
+    """f, with what its last switch of autograd's recording was as the graph's last node."""
+
+    @functools.wraps(f)
+    def traced(*proxies: Any) -> Any:
+        out = f(*proxies)
+        mode.record_grad_mode(torch.is_grad_enabled())
+        return out
+
+    return traced
+
+
 def _track_input(value: Any, proxy: Proxy, tracer: TracerBase) -> None:
     if isinstance(value, (Tensor, *py_sym_types)):
         track_tensor_tree(value, proxy, constant=None, tracer=tracer)
@@ -369,6 +412,7 @@ def dispatch_trace(
 ) -> GraphModule:
     """Runs a tracer on what wrap_key made, and makes a module of the graph."""
     graph = tracer.trace(root, concrete_args)
+    drop_unused_numbers(graph)
     name = type(root).__name__ if isinstance(root, torch.nn.Module) else root.__name__
     return _make_graph_module(tracer.root, graph, name)
 
@@ -459,7 +503,9 @@ class _MakefxTracer:
         """The graph of f on args."""
         self.fake_tensor_mode = self._fake_mode(args)
         self.fx_tracer = tracer = (
-            _ModuleStackTracer(f) if self._keeps_modules(f) else (PythonKeyTracer())
+            _ModuleStackTracer(getattr(f, "_orig_mod", f))
+            if self._keeps_modules(f)
+            else PythonKeyTracer()
         )
         tracer.record_stack_traces = self.record_stack_traces
         with disable_proxy_modes_tracing(), contextlib.ExitStack() as stack:
@@ -479,17 +525,25 @@ class _MakefxTracer:
             if self.tracing_mode == "symbolic" or self.pre_dispatch:
                 stack.enter_context(enable_python_dispatcher())
             stack.enter_context(mode)
-            module = self._run(f, values, args)
+            module = self._run(f, values, args, mode)
         module.shape_env = getattr(self.fake_tensor_mode, "shape_env", None)
         return module
 
     def _keeps_modules(self, f: Callable[..., Any]) -> bool:
         return self.record_module_stack and isinstance(getattr(f, "_orig_mod", f), torch.nn.Module)
 
-    def _run(self, f: Callable[..., Any], values: tuple, args: tuple) -> GraphModule:
+    def _run(
+        self,
+        f: Callable[..., Any],
+        values: tuple,
+        args: tuple,
+        mode: "ProxyTorchDispatchMode",
+    ) -> GraphModule:
         tracer = self.fx_tracer
         placeholders = tuple(pytree.tree_map(lambda _: PH, args))
         fn = wrap_key(_traceable(f, len(args)), values, tracer, self.pre_dispatch)
+        if self.pre_dispatch:
+            fn = _leaving_grad_mode(fn, mode)
         try:
             return dispatch_trace(fn, tracer, placeholders)
         except BaseException:

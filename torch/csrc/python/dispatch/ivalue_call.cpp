@@ -160,8 +160,9 @@ PyRef argument_from_stack(const at::IValue& value, const at::SchemaType& type) {
     const at::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     if (impl->is_wrapped_number() && c10::symbolic_number(*impl) == 0 && impl->data() != nullptr &&
         tensor.device().is_cpu()) {
+      using Key = c10::DispatchKey;
       c10::ExcludeDispatchKeyGuard unwatched(
-          c10::DispatchKeySet{c10::DispatchKey::Python, c10::DispatchKey::Fake});
+          c10::DispatchKeySet{Key::Python, Key::Fake, Key::PreDispatch, Key::PythonDispatcher});
       return checked(wrap(at::_local_scalar_dense(tensor)));
     }
   }

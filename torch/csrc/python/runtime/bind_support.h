@@ -31,8 +31,8 @@ inline at::Tensor& out_tensor(at::TensorList outs, size_t i) {
 // Options of a factory that were not given. Whoever watches operators sees what the call means, as
 // the options of a call from Python are part of it: the CPU, and memory that is not pinned.
 inline bool is_watched() {
-  const uint64_t python = c10::DispatchKeySet(c10::DispatchKey::Python).raw();
-  return C10_UNLIKELY((c10::tls_dispatch_keys.included & python) != 0);
+  constexpr c10::DispatchKeySet kModes{c10::DispatchKey::Python, c10::DispatchKey::PreDispatch};
+  return C10_UNLIKELY((c10::tls_dispatch_keys.included & kModes.raw()) != 0);
 }
 inline std::optional<c10::Device> factory_device(const ArgValues& a, int i) {
   if (!a.present(i) && is_watched()) return c10::Device(c10::DeviceType::CPU);
