@@ -7,6 +7,7 @@ The objects are made on first access and kept, so that identity is equality."""
 
 import contextlib
 import importlib
+import sys
 import types
 
 import torch
@@ -374,8 +375,7 @@ class OpOverloadPacket(_C._OperatorPacket):
             )
         if key not in self._overload_names:
             # Operators may have been defined after the packet was made.
-            names = _C._get_overload_names(self._qualified_op_name)
-            self._overload_names = [name or "default" for name in names]
+            self._overload_names = _overload_names(self._qualified_op_name, key)
         if key not in self._overload_names:
             raise AttributeError(f"The underlying op of '{self!s}' has no overload name '{key}'")
         handle = _C._get_operation(self._qualified_op_name, "" if key == "default" else key)
@@ -424,8 +424,23 @@ def _find(namespace, name, overload=None):
     return packet if overload is None else getattr(packet, overload)
 
 
-# Namespaces whose operators are defined when one of them is first asked for.
-_DEFINED_IN_PYTHON = {"prims": "torch._prims"}
+# Namespaces of which some operators are defined when a name is asked for that is not there yet.
+_DEFINED_IN_PYTHON = {"prims": "torch._prims", "aten": "torch._composed_ops"}
+
+
+def _overload_names(qualified: str, wanted: str | None = None) -> list[str]:
+    """The overloads of an operator, of all of it or with the one that is wanted among them."""
+
+    def found() -> list[str]:
+        return [name or "default" for name in _C._get_overload_names(qualified)]
+
+    names = found()
+    if not names or (wanted is not None and wanted not in names):
+        module = _DEFINED_IN_PYTHON.get(qualified.partition("::")[0])
+        if module is not None and module not in sys.modules:
+            importlib.import_module(module)
+            names = found()
+    return names
 
 
 class _OpNamespace(types.ModuleType):
@@ -445,10 +460,7 @@ class _OpNamespace(types.ModuleType):
         if op_name in ("__origin__", "__self__", "__path__", "__spec__", "__wrapped__"):
             raise AttributeError(f"Invalid attribute '{op_name}' for '_OpNamespace' '{self.name}'")
         qualified = f"{self.name}::{op_name}"
-        names = _C._get_overload_names(qualified)
-        if not names and self.name in _DEFINED_IN_PYTHON:
-            importlib.import_module(_DEFINED_IN_PYTHON[self.name])
-            names = _C._get_overload_names(qualified)
+        names = _overload_names(qualified)
         if not names:
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"

@@ -1,0 +1,14 @@
+"""Operators of `torch.ops.aten` that are written in terms of others: rarely called, so defined in
+Python and only when a program asks for one. Each family is a module; registry.py declares them."""
+
+from torch._composed_ops import (  # noqa: F401
+    arithmetic,
+    checks,
+    conv,
+    derivatives,
+    forward_mode,
+    normalise,
+    optimisers,
+    sparse,
+    state,
+)
