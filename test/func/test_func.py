@@ -512,3 +512,39 @@ def test_auxiliary_results_must_be_tensors():
     ):
         with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
             transform(lambda x: (x.sum(), [x, 1]))
+
+
+def _fills(x):
+    out = torch.zeros(4, dtype=x.dtype)
+    row = out[1:3]
+    for i in range(2):
+        out[i + 1] = x[i].sin() * (i + 2)
+    copy = torch.tensor([1.0, 2.0], dtype=x.dtype)
+    copy.mul_(x)
+    return (out**2).sum() + (row * copy).sum()
+
+
+def test_tensors_made_inside_of_a_transform_may_be_written():
+    x = rand(2)
+    want = numeric_jacobian(_fills, x)
+    torch.testing.assert_close(grad(_fills)(x), want, atol=1e-6, rtol=1e-5)
+    t = rand(2, seed=3)
+    torch.testing.assert_close(jvp(_fills, (x,), (t,))[1], want @ t, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(jacfwd(_fills)(x), want, atol=1e-6, rtol=1e-5)
+    twice = grad(lambda x: (grad(_fills)(x) ** 2).sum())(x)
+    torch.testing.assert_close(
+        twice, numeric_jacobian(lambda x: (grad(_fills)(x) ** 2).sum(), x), atol=1e-5, rtol=1e-4
+    )
+
+
+def test_captured_tensors_may_not_be_written_inside_of_a_transform():
+    captured = torch.zeros(2, dtype=torch.float64)
+
+    def writes(x):
+        captured.copy_(x)
+        return captured.sum()
+
+    for transform in (grad(writes), lambda x: jvp(writes, (x,), (x,))):
+        with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
+            transform(rand(2))
+    assert captured.tolist() == [0.0, 0.0]

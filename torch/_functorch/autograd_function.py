@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 from torch._C import _functorch as _F
+from torch._functorch.pyfunctorch import below as values_of
 from torch._functorch.vmap import unwrap_tree, vmap_increment_nesting
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 
@@ -76,8 +77,9 @@ def _apply_grad(function, args, level):
                 return leaf
             return same[id(leaf)] if id(leaf) in same else _F._wrap_for_grad(leaf, level)
 
-        with torch.set_grad_enabled(mode):
-            return tree_map(wrap, function.apply(*below))
+        with torch.set_grad_enabled(mode), values_of(level):
+            found = function.apply(*below)
+        return tree_map(wrap, found)
 
     class Generated(torch.autograd.Function):
         _bypass_transforms = True
@@ -300,22 +302,24 @@ class _ForwardContext(torch.autograd.function.FunctionCtx):
 def _apply_jvp(function, args, level):
     pairs = [_F._unwrap_dual(a, level) if isinstance(a, torch.Tensor) else (a, None) for a in args]
     primals = tuple(p for p, _ in pairs)
-    outputs = function.apply(*primals)
-    ctx = _ForwardContext()
-    ctx.needs_input_grad = tuple(t is not None for _, t in pairs)
-    function.setup_context(ctx, primals, outputs)
-    tangents = [
-        torch.zeros_like(p)
-        if t is None and isinstance(p, torch.Tensor) and getattr(ctx, "materialize_grads", True)
-        else t
-        for p, t in pairs
-    ]
-    result = function.jvp(ctx, *tangents)
+    with values_of(level):
+        outputs = function.apply(*primals)
+        ctx = _ForwardContext()
+        ctx.needs_input_grad = tuple(t is not None for _, t in pairs)
+        function.setup_context(ctx, primals, outputs)
+        tangents = [
+            torch.zeros_like(p)
+            if t is None and isinstance(p, torch.Tensor) and getattr(ctx, "materialize_grads", True)
+            else t
+            for p, t in pairs
+        ]
+        result = function.jvp(ctx, *tangents)
     result = result if isinstance(result, tuple) else (result,)
     single = not isinstance(outputs, tuple)
     items = (outputs,) if single else outputs
-    wrapped = tuple(
-        o if t is None or not isinstance(o, torch.Tensor) else _F._wrap_for_jvp(o, t, level)
-        for o, t in zip(items, result, strict=True)
-    )
+    with values_of(level):
+        wrapped = tuple(
+            o if t is None or not isinstance(o, torch.Tensor) else _F._wrap_for_jvp(o, t, level)
+            for o, t in zip(items, result, strict=True)
+        )
     return wrapped[0] if single else wrapped

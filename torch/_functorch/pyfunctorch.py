@@ -1,8 +1,9 @@
 """The level that handles a call, as kernels of higher-order operators see it. Wrappers say which
 level a tensor belongs to (aten/src/ATen/functorch/Level.h), so that an operator on unwrapped values
-is handled by the levels below without anything being switched."""
+is handled by the levels below; only tensors made there must be told from those of the level."""
 
 import contextlib
+from collections.abc import Iterator
 
 from torch._C import _functorch as _F
 from torch._C._functorch import TransformType
@@ -10,6 +11,7 @@ from torch._C._functorch import TransformType
 __all__ = [
     "FuncTorchInterpreter",
     "VmapInterpreter",
+    "below",
     "interpreter_of",
     "retrieve_all_functorch_interpreters",
     "retrieve_current_functorch_interpreter",
@@ -21,6 +23,16 @@ _KINDS = {
     "jvp": TransformType.Jvp,
     "functionalize": TransformType.Functionalize,
 }
+
+
+@contextlib.contextmanager
+def below(level: int) -> Iterator[None]:
+    """A block for calls on values of a level: what is made there belongs to older levels."""
+    scope = _F._enter_below(level)
+    try:
+        yield
+    finally:
+        del scope
 
 
 class FuncTorchInterpreter:
@@ -40,7 +52,7 @@ class FuncTorchInterpreter:
 
     def lower(self) -> contextlib.AbstractContextManager:
         """A block for calls on unwrapped values."""
-        return contextlib.nullcontext()
+        return below(self._level)
 
 
 class VmapInterpreter(FuncTorchInterpreter):

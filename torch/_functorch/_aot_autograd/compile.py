@@ -34,23 +34,29 @@ def compile_traced(traced: Traced, config: AOTConfig) -> Callable[[list[object]]
     return runtime_function(_trained(traced, config), traced.meta)
 
 
-def _untrained(call: Callable, meta: ViewAndMutationMeta) -> Callable[[list[object]], list[object]]:
+def _untrained(
+    call: Callable, meta: ViewAndMutationMeta
+) -> Callable[[list[object]], Sequence[object]]:
     """A graph without a derivative, on wrappers as on plain tensors."""
     inputs, returned = meta.input_layout, meta.return_layout
 
-    def run(args: list[object]) -> list[object]:
-        if not inputs.plain:
-            args[:] = inputs.flatten(args)
+    def run(args: list[object]) -> Sequence[object]:
         found = call(args)
-        return returned.restore(found if isinstance(found, (list, tuple)) else [found])
+        return found if isinstance(found, (list, tuple)) else [found]
 
-    def run_without_history(args: list[object]) -> list[object]:
+    def run_wrapped(args: list[object]) -> Sequence[object]:
+        args[:] = inputs.flatten(args)
+        return returned.restore(run(args))
+
+    chosen = run if inputs.plain and returned.plain else run_wrapped
+
+    def run_without_history(args: list[object]) -> Sequence[object]:
         # A compiled graph may call operators that would be recorded.
         with torch.no_grad():
-            return run(args)
+            return chosen(args)
 
     recorded = any(info.requires_grad for info in meta.input_info)
-    return run_without_history if recorded else run
+    return run_without_history if recorded else chosen
 
 
 def _trained(traced: Traced, config: AOTConfig) -> Callable[[list[object]], Sequence[object]]:

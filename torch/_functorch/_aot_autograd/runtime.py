@@ -12,6 +12,7 @@ from torch._functorch._aot_autograd.schemas import (
     OutputType,
     ViewAndMutationMeta,
 )
+from torch._functorch._aot_autograd.subclasses import Layout
 
 __all__ = ["CompiledBackward", "boxed", "make_boxed_func", "runtime_function"]
 
@@ -97,8 +98,12 @@ def runtime_function(
     needed |= {*written, *in_graph}
     count = len(meta.output_info)
 
+    def run_plain(args: list[object]) -> list[object]:
+        values = call(args)
+        return values if type(values) is list and len(values) == count else list(values[:count])
+
     def run(args: list[object]) -> list[object]:
-        kept = {i: args[i] for i in needed} if needed else {}
+        kept = {i: args[i] for i in needed}
         values = call(args)
         if in_graph and meta.is_train:
             for i in in_graph:
@@ -109,8 +114,9 @@ def runtime_function(
             _write_inputs(kept, values[: len(written)], meta)
         return _made_outputs(kept, values[len(written) :], meta)
 
-    run._boxed_call = True
-    return run
+    chosen = run if needed or not plain else run_plain
+    chosen._boxed_call = True
+    return chosen
 
 
 _FROM_INPUTS = (OutputType.is_input, OutputType.alias_of_input)
@@ -137,17 +143,39 @@ def _no_view(value: Tensor) -> Tensor:
     return torch._unsafe_view(value, value.size()) if value._is_view() else value
 
 
-def _like_traced(tangent: Tensor, traced: Tensor) -> Tensor:
-    """A tangent with the strides that were traced: operators of the graph rely on them."""
-    if tangent.layout is not torch.strided:
-        return tangent
-    if any(isinstance(n, torch.SymInt) for n in (*traced.shape, *traced.stride())):
-        return tangent.contiguous() if traced.is_contiguous() else tangent
-    wanted = traced.stride()
-    if tangent.stride() == wanted:
-        return tangent
-    made = torch.empty_strided(tangent.shape, wanted, dtype=tangent.dtype, device=tangent.device)
-    return made.copy_(tangent)
+class _Tangents:
+    """Brings tangents into the form that was traced: operators of the graph rely on strides."""
+
+    def __init__(self, meta: ViewAndMutationMeta) -> None:
+        self.layout = meta.tangent_layout
+        self.strides = [_known_strides(t) for t in meta.traced_tangents]
+        self.contiguous = [t.is_contiguous() for t in meta.traced_tangents]
+
+    def __call__(self, tangents: Sequence[Tensor]) -> list[Tensor]:
+        if not self.layout.plain or any(type(t) is not Tensor for t in tangents):
+            self.layout.check(tangents, "tangent")
+            tangents = self.layout.flatten(tangents)
+        return [
+            t if t.layout is torch.strided and t.stride() == wanted else self._laid_out(i, t)
+            for i, (t, wanted) in enumerate(zip(tangents, self.strides, strict=True))
+        ]
+
+    def _laid_out(self, place: int, tangent: Tensor) -> Tensor:
+        wanted = self.strides[place]
+        if tangent.layout is not torch.strided:
+            return tangent
+        if wanted is None:
+            return tangent.contiguous() if self.contiguous[place] else tangent
+        shape, dtype, device = tangent.shape, tangent.dtype, tangent.device
+        return torch.empty_strided(shape, wanted, dtype=dtype, device=device).copy_(tangent)
+
+
+def _known_strides(traced: Tensor) -> tuple[int, ...] | None:
+    """The strides of a tensor; None where they, or sizes, are symbols."""
+    if traced.layout is not torch.strided:
+        return None
+    numbers = (*traced.shape, *traced.stride())
+    return None if any(isinstance(n, torch.SymInt) for n in numbers) else tuple(traced.stride())
 
 
 def autograd_function(
@@ -158,17 +186,20 @@ def autograd_function(
 ) -> Callable[[list[object]], Sequence[object]]:
     """A boxed function that runs the forward graph as one differentiable operator."""
     differentiable = meta.differentiable
-    tangents_like = meta.traced_tangents
-
-    restore = meta.gradient_layout.restore
+    laid_out = _Tangents(meta)
+    gradients = _restored(meta.gradient_layout)
+    returned = _restored(meta.return_layout)
+    unwraps = None if meta.input_layout.plain else meta.input_layout.flatten
     dense_returns = sum(1 if w is None else w.count() for w in meta.return_layout.wrappers)
 
     class CompiledFunction(torch.autograd.Function):
         @staticmethod
         def forward(ctx, hidden: list[object], args: list[object], *tensors: Tensor):
-            values = _as_list(forward(args))
+            values = forward(args)
+            if not isinstance(values, (list, tuple)):
+                values = [values]
             saved = values[dense_returns:]
-            values = meta.return_layout.restore(values[:dense_returns])
+            values = returned(values[:dense_returns])
             if num_syms:
                 ctx.numbers = saved[len(saved) - num_syms :]
                 saved = saved[: len(saved) - num_syms]
@@ -180,19 +211,18 @@ def autograd_function(
         def backward(ctx, *tangents: Tensor):
             args: list[object] = list(ctx.numbers) if num_syms else []
             args.extend(ctx.saved_tensors)
-            meta.tangent_layout.check(tangents, "tangent")
-            args.extend(map(_like_traced, meta.tangent_layout.flatten(tangents), tangents_like))
+            args.extend(laid_out(tangents))
             if not torch.is_grad_enabled():
-                return (None, None, *restore(backward(args)))
+                return (None, None, *gradients(backward(args)))
             with torch.no_grad():
-                grads = restore(backward(args))
+                grads = gradients(backward(args))
             return (None, None, *_not_twice(grads))
 
     def call(args: list[object]) -> list[object]:
         hidden: list[object] = []
         tensors = list(args)
-        if not meta.input_layout.plain:
-            args[:] = meta.input_layout.flatten(args)
+        if unwraps is not None:
+            args[:] = unwraps(args)
         if torch.is_grad_enabled():
             found = CompiledFunction.apply(hidden, args, *tensors)
         else:
@@ -204,6 +234,11 @@ def autograd_function(
 
     call._boxed_call = True
     return call
+
+
+def _restored(layout: Layout) -> Callable[[Sequence[object]], Sequence[object]]:
+    """What puts wrappers together again; values without wrappers stay as they are."""
+    return (lambda values: values) if layout.plain else layout.restore
 
 
 def _not_twice(grads: Sequence[object]) -> list[object]:

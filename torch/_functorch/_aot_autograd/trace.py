@@ -79,12 +79,14 @@ class _Recording:
             return found.node
         return self.tracer.create_arg(found) if isinstance(found, Tensor) else found
 
-    def finish(self, values: Sequence[object], name: str) -> fx.GraphModule:
+    def finish(self, values: Sequence[object], *, joint: bool) -> fx.GraphModule:
         """The module of the graph. Few callers run a joint graph: its code is generated when one
         does."""
         self.graph.output(tuple(values))
         self.graph.eliminate_dead_code()
-        return _LazyGraphModule(self.tracer.root, self.graph, name)
+        if joint:
+            return _LazyGraphModule(self.tracer.root, self.graph, "joint_helper")
+        return fx.GraphModule(self.tracer.root, self.graph, "<lambda>")
 
 
 class _Run:
@@ -315,7 +317,7 @@ def _finish(
             rename(node, f"arg{i}_1")
         _write_in_graph(run, meta, forward, inside)
         values = forward
-    module = run.recording.finish(values, "joint_helper" if meta.is_train else "<lambda>")
+    module = run.recording.finish(values, joint=meta.is_train)
     examples = [*(part for a in run.args for part in parts_of(a)), *tangents]
     outputs = [functional.unwrap(o) for o in run.outputs]
     return Traced(module, meta, examples, outputs)

@@ -89,9 +89,11 @@ Trial run_trial(const JvpCall& call, const LevelPtr& inner) {
   Trial trial;
   Stack stack = call.args;
   for (size_t i = 0; i < stack.size(); ++i) {
-    const bool own = is_hidden_state(call.schema.arguments[i].name) || writes(call.schema, i);
+    const bool written = writes(call.schema, i);
+    const bool own = is_hidden_state(call.schema.arguments[i].name) || written;
     map_tensors(stack[i], [&](const Tensor& t) {
       const Tensor value = call.value(t), tangent = call.tangent(t);
+      if (!tangent.defined() && written) return wrap_grad(at::clone(value), inner);
       if (!tangent.defined()) return own ? at::clone(value) : value;
       const Tensor fresh = wrap_grad(value, inner);
       autograd::set_requires_grad(fresh, true);
@@ -163,6 +165,29 @@ void run_view(const JvpCall& call, Stack& results) {
     });
     results.push_back(std::move(primal[i]));
   }
+}
+
+// Zeros that may be written with what belongs to any vmap level around the jvp level: jacfwd has
+// one for all tangents.
+Tensor writable_zeros(const Tensor& value, const at::functorch::Level& inner) {
+  Tensor zeros = at::zeros_like(value);
+  if (wrapper_of(value) != nullptr) return zeros;
+  for (const LevelPtr& level : level_stack()) {
+    if (level->kind != LevelKind::Vmap || level->id >= inner.id) continue;
+    c10::DimVector sizes(zeros.sizes());
+    sizes.insert(sizes.begin(), level->batch_size);
+    zeros = wrap_batched(at::clone(zeros.unsqueeze(0).expand(sizes)), 0, level);
+  }
+  return zeros;
+}
+
+// A tensor that was made inside of the level has no tangent until one is written to it. Its views
+// must find what is written then.
+void give_zero_tangent(const JvpCall& call) {
+  WrapperImpl* w = wrapper_at(call.args[0].toTensor(), *call.level);
+  if (w == nullptr || w->tangent.defined() || !c10::tls_autograd_state.fw_grad_mode) return;
+  if (w->value.is_floating_point() || w->value.is_complex())
+    w->tangent = writable_zeros(w->value, *call.level);
 }
 
 void write_tangent(const JvpCall& call, const Tensor& self, const Tensor& tangent) {
@@ -275,6 +300,7 @@ void run(const at::OperatorEntry& op, Stack& stack, size_t from, const LevelPtr&
   const JvpCall call{op, op.schema(),
                      Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()), level};
   Stack results;
+  if ((op.flags & at::kOpView) != 0 && call.args[0].isTensor()) give_zero_tangent(call);
   const bool view = (op.flags & at::kOpView) != 0 && call.args[0].isTensor() &&
                     call.tangent(call.args[0].toTensor()).defined() && call.any_tangent() &&
                     op.name != std::string("aten::detach");

@@ -144,7 +144,7 @@ void run_grad(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr
   }
   Frame frame{level, c10::tls_dispatch_keys, current_frame};
   FrameScope scope(&frame);
-  c10::ExcludeDispatchKeyGuard guard(kFrontKeys.add(kFunctionalizeMode));
+  c10::ExcludeDispatchKeyGuard guard(kFrontKeys.add(kFunctionalizeMode).add(kFreshKey));
   op.call_boxed(stack);
 }
 
@@ -219,6 +219,7 @@ class Back final : public BoxedKernel {
       if (!frame) outside.excluded &= ~(kFrontKeys | c10::kAutogradKeys).raw();
       KeysScope restored(outside);
       FrameScope below(frame ? frame->outer : nullptr);
+      const BelowLevel values(*level);
       GradModeScope mode(level->grad_mode_outside);
       op.call_boxed(stack);
     }
@@ -253,6 +254,11 @@ class Front final : public BoxedKernel {
       run_composite(op, stack);
       return;
     }
+    if (newest->kind == LevelKind::Grad) {
+      run_grad(op, stack, from, newest);
+      return;
+    }
+    const BelowLevel values(*newest);
     switch (newest->kind) {
     case LevelKind::Vmap:
       if (op.has_kernel(DispatchKey::FuncTorchBatched)) {
@@ -262,16 +268,43 @@ class Front final : public BoxedKernel {
       }
       run_batched(op, stack, from, newest);
       return;
-    case LevelKind::Grad:
-      run_grad(op, stack, from, newest);
-      return;
     case LevelKind::Jvp:
       TORCH_INTERNAL_ASSERT(jvp_kernel != nullptr, op.full_name());
       jvp_kernel(op, stack, from, newest);
       return;
-    case LevelKind::Functionalize:
+    default:
       run_functional(op, stack, from, newest);
       return;
+    }
+  }
+};
+
+// ---- tensors that are made inside of a level ----------------------------------------------------
+// Whether what the operator returns is new. lift_fresh gives a tensor that nobody has seen yet.
+bool makes_tensors(const OperatorEntry& op) {
+  if ((op.flags & kOpMutates) != 0 || is_composite(op)) return false;
+  return (op.flags & kOpView) == 0 || std::strcmp(op.name, "aten::lift_fresh") == 0;
+}
+
+class Fresh final : public BoxedKernel {
+ public:
+  void call(const OperatorEntry& op, DispatchKeySet keys, Stack& stack) override {
+    const size_t from = stack.size() - op.schema().arguments.size();
+    const LevelPtr level = makes_tensors(op) ? level_of_fresh_tensors() : nullptr;
+    bool settled = false;
+    const LevelPtr newest = level ? newest_level(op, stack, from, &settled) : nullptr;
+    if (!level || (newest && newest->id >= level->id)) {
+      op.redispatch_boxed(keys.remove(kFreshKey), stack);
+      return;
+    }
+    {
+      const BelowLevel older(*level);
+      op.call_boxed(stack);
+    }
+    for (size_t k = from; k < stack.size(); ++k) {
+      map_tensors(stack[k], [&](const Tensor& t) {
+        return level->kind == LevelKind::Grad ? wrap_grad(t, level) : wrap_jvp(t, {}, level);
+      });
     }
   }
 };
@@ -288,6 +321,8 @@ void register_kernels(bool functionalize) {
   if (functionalize && dispatcher.fallback(kFunctionalizeMode) != front)
     dispatcher.register_fallback(kFunctionalizeMode, front);
   if (dispatcher.fallback(kBackKey) != back) dispatcher.register_fallback(kBackKey, back);
+  static const c10::intrusive_ptr<BoxedKernel> fresh = c10::make_intrusive<Fresh>();
+  if (dispatcher.fallback(kFreshKey) != fresh) dispatcher.register_fallback(kFreshKey, fresh);
   // Only random operators take part in the mode: the others need not look for it.
   static const bool random_registered = [&] {
     for (const OperatorEntry* op : detail::builtin_operators()) {

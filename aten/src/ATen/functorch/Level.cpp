@@ -1,6 +1,7 @@
 // The level stack and wrapper tensors. See Level.h.
 #include <ATen/functorch/Level.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include <ATen/core/InferenceCheck.h>
@@ -16,18 +17,26 @@ std::vector<LevelPtr>& stack() {
   return levels;
 }
 
+void include(DispatchKey key, bool value) {
+  const uint64_t bit = DispatchKeySet(key).raw();
+  uint64_t& included = c10::tls_dispatch_keys.included;
+  included = value ? included | bit : included & ~bit;
+}
 // A mode key tells operators without a wrapper among their arguments that a level is open: random
 // ones that it is one of vmap, all that it is one of functionalize.
 void update_mode_key(LevelKind kind, DispatchKey key) {
   bool any = false;
   for (const LevelPtr& level : stack()) any = any || level->kind == kind;
-  const uint64_t bit = DispatchKeySet(key).raw();
-  uint64_t& included = c10::tls_dispatch_keys.included;
-  included = any ? included | bit : included & ~bit;
+  include(key, any);
+}
+uint64_t& fresh_limit() {
+  static thread_local uint64_t limit = UINT64_MAX;
+  return limit;
 }
 void update_mode_keys() {
   update_mode_key(LevelKind::Vmap, DispatchKey::FuncTorchVmapMode);
   update_mode_key(LevelKind::Functionalize, kFunctionalizeMode);
+  include(kFreshKey, level_of_fresh_tensors().defined());
 }
 
 const char* name_of(LevelKind kind) {
@@ -57,6 +66,27 @@ DispatchKeySet keys_for(const Tensor& value, LevelKind kind) {
 } // namespace
 
 const std::vector<LevelPtr>& level_stack() { return stack(); }
+
+LevelPtr level_of_fresh_tensors() {
+  const auto& levels = stack();
+  for (size_t i = levels.size(); i-- > 0;) {
+    const LevelKind kind = levels[i]->kind;
+    if (levels[i]->id >= fresh_limit()) continue;
+    if (kind == LevelKind::Grad || kind == LevelKind::Jvp) return levels[i];
+  }
+  return nullptr;
+}
+
+BelowLevel::BelowLevel(const Level& level)
+    : limit_(fresh_limit()),
+      included_((c10::tls_dispatch_keys.included & DispatchKeySet(kFreshKey).raw()) != 0) {
+  fresh_limit() = std::min(limit_, level.id);
+  if (included_) include(kFreshKey, level_of_fresh_tensors().defined());
+}
+BelowLevel::~BelowLevel() {
+  fresh_limit() = limit_;
+  include(kFreshKey, included_);
+}
 
 LevelPtr push_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
   register_kernels(kind == LevelKind::Functionalize);

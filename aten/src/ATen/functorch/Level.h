@@ -13,6 +13,10 @@
 //         kernels with the wrappers of this level, and below them on the values
 //   jvp   a wrapper holds a value and its tangent
 //   functionalize  a wrapper holds a value that in-place operators replace (Functionalize.cpp)
+//
+// A tensor that an operator makes inside of a grad or jvp level from tensors outside of it belongs
+// to the level, so that what the function differentiates may be written to it (Fresh in
+// Interpret.cpp). Below a level, on its values, this must not happen: see BelowLevel.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/core/TransformQueries.h>
@@ -90,6 +94,24 @@ constexpr DispatchKeySet kFrontKeys{DispatchKey::FuncTorchBatched, DispatchKey::
 // While a functionalize level is open every operator looks for it: factories make tensors of it.
 constexpr DispatchKey kFunctionalizeMode = DispatchKey::FunctionalizeMode;
 constexpr DispatchKey kBackKey = DispatchKey::FuncTorchDynamicLayerBackMode;
+// While a grad or jvp level is open operators look whether they make a tensor of it.
+constexpr DispatchKey kFreshKey = DispatchKey::FuncTorchDynamicLayerFrontMode;
+
+// A scope for operators on the values of a level: what they make belongs to levels that are older.
+class TORCH_API BelowLevel {
+ public:
+  explicit BelowLevel(const Level& level);
+  ~BelowLevel();
+  BelowLevel(const BelowLevel&) = delete;
+  BelowLevel& operator=(const BelowLevel&) = delete;
+
+ private:
+  uint64_t limit_;
+  bool included_;
+};
+// The newest open grad or jvp level that is older than the level whose values are worked on; null
+// where there is none.
+TORCH_API LevelPtr level_of_fresh_tensors();
 
 // `t` with dimension `from` moved to `to`.
 TORCH_API Tensor move_dim(const Tensor& t, int64_t from, int64_t to);

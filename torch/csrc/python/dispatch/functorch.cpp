@@ -227,6 +227,22 @@ PyObject* unwrap_functional_tensor(PyObject*, PyObject* args) {
   });
 }
 
+// ---- values of a level, for rules written in Python
+void leave_below(PyObject* capsule) {
+  delete static_cast<BelowLevel*>(PyCapsule_GetPointer(capsule, "torch.below"));
+}
+// Until the object that is returned goes, what operators make belongs to older levels.
+PyObject* enter_below(PyObject*, PyObject* depth) {
+  return guarded([&]() -> PyObject* {
+    const long number = PyLong_AsLong(depth);
+    if (number == -1 && PyErr_Occurred()) throw python_error();
+    auto* scope = new BelowLevel(*level_at(number));
+    PyObject* held = PyCapsule_New(scope, "torch.below", leave_below);
+    if (held == nullptr) delete scope;
+    return held;
+  });
+}
+
 // ---- inspection
 PyObject* is_wrapped(PyObject*, PyObject* o) {
   return guarded([&] { return new_bool(wrapper_of(tensor_argument(o)) != nullptr); });
@@ -350,6 +366,7 @@ PyMethodDef functions[] = {
     {"_unwrap_functional_tensor", unwrap_functional_tensor, METH_VARARGS, nullptr},
     {"maybe_current_level", current_level, METH_NOARGS, nullptr},
     {"_level_kinds", level_kinds, METH_NOARGS, nullptr},
+    {"_enter_below", enter_below, METH_O, nullptr},
     {"_vmap_info", vmap_info, METH_O, nullptr},
     {"_grad_mode_outside", grad_mode_outside, METH_O, nullptr},
     {"_add_batch_dim", add_batch_dim, METH_VARARGS, nullptr},
