@@ -6,9 +6,10 @@ include(CMakePackageConfigHelpers)
 set(cmake_dir ${CRESSET_DEST}share/cmake/Torch)
 set(include_dir ${CRESSET_DEST}include)
 install(TARGETS torch EXPORT TorchTargets LIBRARY DESTINATION ${CRESSET_DEST}lib)
+install(TARGETS ${distributed_libraries} EXPORT TorchTargets LIBRARY DESTINATION ${CRESSET_DEST}lib)
 install(EXPORT TorchTargets DESTINATION ${cmake_dir})
 if(TARGET _C AND CRESSET_IN_WHEEL)
-  install(TARGETS _C LIBRARY DESTINATION torch)
+  install(TARGETS _C _c10d LIBRARY DESTINATION torch)
 endif()
 
 # Stubs and the operator table that torchgen wrote for the Python package.

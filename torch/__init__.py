@@ -419,6 +419,8 @@ def _extension_name(name):
 
 
 _C.__getattr__ = _extension_name
+# Modules of the extension that are files of their own.
+_C.__path__ = [__path__[0] + "/_C"]
 
 
 def _name_stacks() -> None:

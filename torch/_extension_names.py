@@ -138,7 +138,10 @@ def _mps_is_available() -> bool:
 
 
 # Modules of their own that are part of the extension elsewhere.
-_MODULES = {"_functions": "torch._C_functions"}
+_MODULES = {
+    "_distributed_c10d": "torch._C._distributed_c10d",
+    "_functions": "torch._C_functions",
+}
 
 
 def __getattr__(name):

@@ -1,0 +1,86 @@
+"""torch._C._distributed_c10d: what C++ and the classes around it offer to torch.distributed. Loaded
+when a program asks for it, never by `import torch`."""
+
+from __future__ import annotations
+
+from torch import _c10d
+from torch._c10d import (
+    DistBackendError,
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+    FileStore,
+    HashStore,
+    PrefixStore,
+    QueueEmptyError,
+    Store,
+    TCPStore,
+)
+from torch._distributed.group import (
+    Backend,
+    FakeProcessGroup,
+    ProcessGroup,
+    ProcessGroupGloo,
+    ThreadedProcessGroup,
+)
+from torch._distributed.group import register_process_group as _register_process_group
+from torch._distributed.group import resolve_process_group as _resolve_process_group
+from torch._distributed.group import unregister_all_process_groups as _unregister_all_process_groups
+from torch._distributed.group import unregister_process_group as _unregister_process_group
+from torch._distributed.options import (
+    NO_TIMEOUT as _DEFAULT_NO_TIMEOUT,
+)
+from torch._distributed.options import (
+    PG_TIMEOUT as _DEFAULT_PG_TIMEOUT,
+)
+from torch._distributed.options import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    BuiltinCommHookType,
+    DebugLevel,
+    ErrorType,
+    GatherOptions,
+    OpType,
+    ReduceOp,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+    WorkResult,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
+from torch._distributed.options import DistributedBackendOptions as _DistributedBackendOptions
+from torch._distributed.options import RedOpType as _RedOpType
+from torch._distributed.options import make_premul_sum as _make_nccl_premul_sum
+from torch._distributed.work import PythonCallbackWork, Work
+from torch._distributed.work import create_work_from_future as _create_work_from_future
+
+__all__ = [name for name in globals() if name[:1].isupper() or name.endswith("debug_level")]
+
+_DEFAULT_FIRST_BUCKET_BYTES = 1 << 20
+
+
+def _is_gloo_available() -> bool:
+    """Whether the plugin for Gloo was built and can be loaded."""
+    return _c10d._plugin_error("gloo") is None
+
+
+def _test_python_store(store: Store) -> None:
+    """Uses a store that is written in Python as C++ does."""
+    prefixed = PrefixStore("test", store)
+    prefixed.add("key", 1)
+    if prefixed.add("key", 2) != 3:
+        raise AssertionError("add did not add")
+    prefixed.set("key0", "value0")
+    if prefixed.get("key0") != b"value0":
+        raise AssertionError("get did not return what was set")
+    if prefixed.compare_set("key1", "", "value1") != b"value1":
+        raise AssertionError("compare_set did not set a missing key")
+    if prefixed.compare_set("key0", "other", "value2") != b"value0":
+        raise AssertionError("compare_set replaced another value than expected")
+
