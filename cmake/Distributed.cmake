@@ -1,4 +1,4 @@
-# Processes that work together: libtorch_c10d.so (stores, work, backends, the reducer), the extension
+# Processes that work together: libtorch_c10d.so (stores, work, backends), the extension
 # torch/_c10d that Python imports with torch.distributed, and one plugin library per engine, built
 # where the engine's headers are installed and loaded when a program asks for it. Nothing here is
 # loaded by `import torch`.

@@ -31,7 +31,7 @@ _MARKER = re.compile(r"^<!-- table: (\w+) -->$", re.M)
 # Packages that are no part of the interface a program migrates from.
 _OWN = ("testing._internal",)
 # Packages for what this implementation does not drive: their is_available() is False.
-ABSENT = ("torch.distributed", "torch.mps", "torch.mtia", "torch.xpu")
+ABSENT = ("torch.mps", "torch.mtia", "torch.xpu")
 _PLACEHOLDER = _later.function("x").__doc__
 
 

@@ -143,22 +143,6 @@ def test_names_import_and_raise_when_used():
         importlib.import_module("torch.fx.nothing")
 
 
-def test_distributed_is_not_available():
-    import torch.distributed as dist
-    from torch.distributed.elastic.multiprocessing.errors import record
-
-    assert not dist.is_available() and not dist.is_initialized() and not dist.is_nccl_available()
-    assert dist.ReduceOp.SUM.name == "SUM" and dist.Backend("NCCL") == "nccl"
-    with pytest.raises(NotImplementedError):
-        dist.init_process_group("gloo")
-    for call in (dist.get_rank, dist.barrier, lambda: dist.all_reduce(torch.ones(1))):
-        with pytest.raises(ValueError, match="process group has not been initialized"):
-            call()
-    assert record(len) is len
-    with pytest.raises(NotImplementedError):
-        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
-
-
 @pytest.mark.parametrize("name", ["xpu", "mtia", "mps"])
 def test_absent_devices(name):
     module = getattr(torch, name)

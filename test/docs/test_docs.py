@@ -55,7 +55,7 @@ def test_migration_lists_a_package_under_same_or_missing(migration, packages):
     for name, (works, raises) in packages.items():
         row = f"| `{name}` |"
         assert (row in same) + (row in missing) == bool(works or raises), name
-    assert "| `torch.nn` |" in same and "| `torch.distributed` |" in missing
+    assert "| `torch.nn` |" in same and "| `torch.mps` |" in missing
     for name in migration.ABSENT:
         assert not getattr(torch, name.removeprefix("torch.")).is_available()
 

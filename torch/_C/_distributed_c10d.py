@@ -1,9 +1,9 @@
 """torch._C._distributed_c10d: what C++ and the classes around it offer to torch.distributed. Loaded
 when a program asks for it, never by `import torch`."""
+# ruff: noqa: F401
 
 from __future__ import annotations
 
-from torch import _c10d
 from torch._c10d import (
     DistBackendError,
     DistError,
@@ -16,6 +16,8 @@ from torch._c10d import (
     Store,
     TCPStore,
 )
+
+from torch import _c10d
 from torch._distributed.group import (
     Backend,
     FakeProcessGroup,
@@ -25,6 +27,7 @@ from torch._distributed.group import (
 )
 from torch._distributed.group import register_process_group as _register_process_group
 from torch._distributed.group import resolve_process_group as _resolve_process_group
+from torch._distributed.group import set_thread_isolation_mode as _set_thread_isolation_mode
 from torch._distributed.group import unregister_all_process_groups as _unregister_all_process_groups
 from torch._distributed.group import unregister_process_group as _unregister_process_group
 from torch._distributed.options import (
@@ -83,4 +86,3 @@ def _test_python_store(store: Store) -> None:
         raise AssertionError("compare_set did not set a missing key")
     if prefixed.compare_set("key0", "other", "value2") != b"value0":
         raise AssertionError("compare_set replaced another value than expected")
-

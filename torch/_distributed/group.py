@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -157,7 +158,9 @@ class _Collectives:
                 f"allgather_coalesced: output lists must be {self.size()} lists of {len(inputs)} "
                 f"tensors, got lists of {[len(one) for one in lists]}"
             )
-        parts = [self.allgather([[one[i] for one in lists]], [t], opts) for i, t in enumerate(inputs)]
+        parts = [
+            self.allgather([[one[i] for one in lists]], [t], opts) for i, t in enumerate(inputs)
+        ]
         return CombinedWork(parts)
 
     def gather(
@@ -325,7 +328,9 @@ class Backend(_Collectives, _c10d._Backend):
         splits: tuple[list[int], list[int]] = ((), ()),
     ) -> Work:
         if self._own_rank is not None:
-            raise RuntimeError(f"Backend {type(self).__name__} does not support {kind.name.lower()}")
+            raise RuntimeError(
+                f"Backend {type(self).__name__} does not support {kind.name.lower()}"
+            )
         reduction, factor = _o.kind_and_factor(op)
         timeout = _o.milliseconds(opts.timeout)
         work = self._run(
@@ -684,19 +689,37 @@ def _call_by_name(
 
 
 # ---- groups by name ------------------------------------------------------------------------------
+class _Names(threading.local):
+    """Groups by name of one thread."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, ProcessGroup] = {}
+
+
 _by_name: dict[str, ProcessGroup] = {}
+_of_thread = _Names()
+_isolated = [False]
+
+
+def set_thread_isolation_mode(enable: bool) -> None:
+    """Whether each thread has groups of its own, for ranks that are threads."""
+    _isolated[0] = bool(enable)
+
+
+def _names() -> dict[str, ProcessGroup]:
+    return _of_thread.groups if _isolated[0] else _by_name
 
 
 def register_process_group(name: str, group: ProcessGroup) -> None:
     """Makes the group known to operators that name it."""
-    _by_name[name] = group
+    _names()[name] = group
 
 
 def resolve_process_group(name: str | ProcessGroup) -> ProcessGroup:
     """The group of that name."""
     if not isinstance(name, str):
         return name
-    found = _by_name.get(name)
+    found = _names().get(name)
     if found is None:
         raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
     return found
@@ -704,9 +727,9 @@ def resolve_process_group(name: str | ProcessGroup) -> ProcessGroup:
 
 def unregister_process_group(name: str) -> None:
     """Forgets the group of that name."""
-    _by_name.pop(name, None)
+    _names().pop(name, None)
 
 
 def unregister_all_process_groups() -> None:
     """Forgets all groups."""
-    _by_name.clear()
+    _names().clear()

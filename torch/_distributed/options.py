@@ -282,7 +282,6 @@ def set_debug_level_from_env() -> None:
     word = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if word not in _LEVELS:
         raise RuntimeError(
-            "The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL."
-            f"\n  got {word!r}"
+            f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.\n  got {word!r}"
         )
     _level[0] = _LEVELS[word]

@@ -134,7 +134,9 @@ class CombinedWork(Work):
 
     def wait(self, timeout: datetime.timedelta = NO_TIMEOUT) -> bool:
         """Returns when all are done."""
-        return all([part.wait(timeout) for part in self._parts])
+        for part in self._parts:
+            part.wait(timeout)
+        return True
 
     def is_completed(self) -> bool:
         """Whether all have ended."""

@@ -1,119 +1,123 @@
-"""Several processes working together: not available yet. is_available() says so; the names that
-programs import are there, and starting a group raises NotImplementedError."""
-
-import datetime
-import enum
+"""Several processes working together. The groups and collectives are in distributed_c10d, the
+engine is C++ behind torch._C._distributed_c10d. Parts that are not there yet are named in a table
+below; using one raises NotImplementedError."""
+# ruff: noqa: F401
 
 from torch import _later
+from torch._C._distributed_c10d import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    BuiltinCommHookType,
+    DebugLevel,
+    DistBackendError,
+    DistError,
+    DistNetworkError,
+    DistStoreError,
+    FileStore,
+    GatherOptions,
+    HashStore,
+    PrefixStore,
+    ProcessGroup,
+    ProcessGroupGloo,
+    QueueEmptyError,
+    ReduceOp,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+    Store,
+    TCPStore,
+    Work,
+    _create_work_from_future,
+    _is_gloo_available,
+    _make_nccl_premul_sum,
+    _register_process_group,
+    _resolve_process_group,
+    _test_python_store,
+    _unregister_all_process_groups,
+    _unregister_process_group,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
+from torch._C._distributed_c10d import Work as _Work
+from torch.distributed._backends import (
+    Backend,
+    BackendConfig,
+    get_default_backend_for_device,
+    is_backend_available,
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_ucc_available,
+    is_xccl_available,
+)
+from torch.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from torch.distributed.distributed_c10d import (
+    GroupMember,
+    P2POp,
+    _coalescing_manager,
+    all_gather,
+    all_gather_coalesced,
+    all_gather_into_tensor,
+    all_gather_object,
+    all_reduce,
+    all_reduce_coalesced,
+    all_to_all,
+    all_to_all_single,
+    barrier,
+    batch_isend_irecv,
+    broadcast,
+    broadcast_object_list,
+    destroy_process_group,
+    gather,
+    gather_object,
+    get_backend,
+    get_backend_config,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    irecv,
+    is_initialized,
+    is_torchelastic_launched,
+    isend,
+    monitored_barrier,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+    recv,
+    recv_object_list,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    scatter,
+    scatter_object_list,
+    send,
+    send_object_list,
+    split_group,
+    supports_complex,
+)
+from torch.distributed.rendezvous import register_rendezvous_handler, rendezvous
 
-__all__ = ["Backend", "ReduceOp", "get_rank", "get_world_size", "is_available", "is_initialized"]
-
-default_pg_timeout = datetime.timedelta(minutes=30)
-
-
-def is_available() -> bool:
-    """Whether processes can work together: not in this version."""
-    return False
-
-
-def is_initialized() -> bool:
-    """Whether this process is part of a group: no."""
-    return False
-
-
-def is_nccl_available() -> bool:
-    """Whether NCCL can be used: no."""
-    return False
-
-
-is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
-is_torchelastic_launched = is_nccl_available
-
-
-class ReduceOp(enum.Enum):
-    """How values of several processes become one."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-    UNUSED = 9
-
+__all__ = [name for name in globals() if name[:1] != "_"]
 
 reduce_op = ReduceOp
 
 
-class Backend(str):
-    """The name of a way to communicate."""
-
-    UNDEFINED = "undefined"
-    GLOO = "gloo"
-    NCCL = "nccl"
-    UCC = "ucc"
-    MPI = "mpi"
-    XCCL = "xccl"
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
-    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
-
-    def __new__(cls, name):
-        if not isinstance(name, str):
-            raise ValueError("Backend constructor parameter must be string-ish")
-        return str.__new__(cls, name.lower())
+def is_available() -> bool:
+    """Whether processes can work together: yes."""
+    return True
 
 
-class GroupMember:
-    """The group of all processes, and what those outside of a group get for it."""
-
-    WORLD = None
-    NON_GROUP_MEMBER = -100
-
-
-group = GroupMember
-
-
-def init_process_group(*args, **kwargs):
-    """Would make this process part of a group."""
-    raise NotImplementedError(
-        "torch.distributed.init_process_group is not implemented in this version: "
-        "torch.distributed.is_available() is False"
-    )
-
-
-def _needs_group(name):
-    def needs_group(*args, **kwargs):
-        raise ValueError(
-            "Default process group has not been initialized, please make sure to call "
-            "init_process_group."
-        )
-
-    needs_group.__name__ = needs_group.__qualname__ = name
-    needs_group.__doc__ = "Needs a process group, and there is none."
-    return needs_group
-
-
-_COLLECTIVES = (
-    "all_gather all_gather_coalesced all_gather_into_tensor all_gather_object all_reduce "
-    "all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast "
-    "broadcast_object_list destroy_process_group gather gather_object get_backend "
-    "get_global_rank get_group_rank get_process_group_ranks get_rank get_world_size irecv isend "
-    "monitored_barrier new_group new_subgroups new_subgroups_by_enumeration recv "
-    "recv_object_list reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list "
-    "send send_object_list split_group"
-)
-globals().update({name: _needs_group(name) for name in _COLLECTIVES.split()})
-globals().update(
-    _later.names(
-        __name__,
-        "DeviceMesh DistBackendError DistError DistNetworkError DistStoreError FileStore HashStore "
-        "P2POp PrefixStore ProcessGroup ProcessGroupGloo ProcessGroupNCCL Store TCPStore Work "
-        "get_default_backend_for_device init_device_mesh supports_complex",
-    )
-)
+globals().update(_later.names(__name__, "DeviceMesh ProcessGroupNCCL init_device_mesh"))
 _FSDP = (
     "BackwardPrefetch CPUOffload CPUOffloadPolicy DataParallelMeshDims FSDPModule FlatParameter "
     "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
@@ -198,5 +202,5 @@ _SUBMODULES = _later.install(
     utils: _sync_module_states
     """,  # noqa: E501
 )
-_SUBMODULES |= {"autograd", "constants", "distributed_c10d"}
+_SUBMODULES |= {"autograd", "constants", "distributed_c10d", "rendezvous"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)

@@ -1,7 +1,8 @@
 """Defaults of process groups."""
 
-from torch.distributed import default_pg_timeout
-
-default_pg_nccl_timeout = default_pg_timeout
+from torch._C._distributed_c10d import _DEFAULT_PG_TIMEOUT
 
 __all__ = ["default_pg_nccl_timeout", "default_pg_timeout"]
+
+default_pg_timeout = _DEFAULT_PG_TIMEOUT
+default_pg_nccl_timeout = _DEFAULT_PG_TIMEOUT

@@ -39,8 +39,7 @@ def _checked(options) -> StateDictOptions:
     options = StateDictOptions() if options is None else options
     if options.broadcast_from_rank0:
         raise NotImplementedError(
-            "StateDictOptions.broadcast_from_rank0 is not implemented in this version: "
-            "torch.distributed.is_available() is False"
+            "StateDictOptions.broadcast_from_rank0 is not implemented in this version"
         )
     return options
 

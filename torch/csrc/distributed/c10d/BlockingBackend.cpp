@@ -199,8 +199,8 @@ std::exception_ptr BlockingBackend::explained(std::exception_ptr error, const Co
   }
   const bool timed_out = text.find("imed out") != std::string::npos;
   text += c10::str("\n  in ", call.describe(), " of rank ", rank_, " of ", size_,
-                   options_.group_name.empty() ? "" : ", group ", options_.group_name,
-                   ", timeout ", call.timeout.count(), "ms");
+                   options_.group_name.empty() ? "" : ", group ", options_.group_name, ", timeout ",
+                   call.timeout.count(), "ms");
   if (timed_out && !call.is_point_to_point()) text += who_arrived(call.sequence);
   return std::make_exception_ptr(DistBackendError(std::move(text)));
 }
@@ -219,8 +219,8 @@ MakeBackend find_plugin(const std::string& name, std::string& why) {
   }
   const std::string file = folder + "libtorch_" + name + ".so";
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto make = library ? reinterpret_cast<MakeBackend>(::dlsym(library, "cresset_make_backend"))
-                      : nullptr;
+  auto make =
+      library ? reinterpret_cast<MakeBackend>(::dlsym(library, "cresset_make_backend")) : nullptr;
   if (!make) {
     const char* reason = ::dlerror();
     why = reason ? reason : "no reason given";

@@ -5,33 +5,54 @@ namespace c10d {
 
 const char* name_of(OpType type) {
   switch (type) {
-  case OpType::Broadcast: return "broadcast";
-  case OpType::AllReduce: return "all_reduce";
-  case OpType::AllReduceCoalesced: return "all_reduce_coalesced";
-  case OpType::Reduce: return "reduce";
-  case OpType::AllGather: return "all_gather";
-  case OpType::AllGatherBase: return "all_gather_into_tensor";
-  case OpType::AllGatherCoalesced: return "all_gather_coalesced";
-  case OpType::Gather: return "gather";
-  case OpType::Scatter: return "scatter";
-  case OpType::ReduceScatter: return "reduce_scatter";
-  case OpType::AllToAllBase: return "all_to_all_single";
-  case OpType::AllToAll: return "all_to_all";
-  case OpType::Send: return "send";
-  case OpType::Recv: return "recv";
-  case OpType::RecvAnySource: return "recv_anysource";
-  case OpType::Barrier: return "barrier";
-  case OpType::ReduceScatterBase: return "reduce_scatter_tensor";
-  case OpType::Coalesced: return "coalesced";
-  case OpType::AllReduceSparse: return "all_reduce (sparse)";
-  case OpType::ReduceScatterCoalesced: return "reduce_scatter_tensor_coalesced";
-  default: return "unknown";
+  case OpType::Broadcast:
+    return "broadcast";
+  case OpType::AllReduce:
+    return "all_reduce";
+  case OpType::AllReduceCoalesced:
+    return "all_reduce_coalesced";
+  case OpType::Reduce:
+    return "reduce";
+  case OpType::AllGather:
+    return "all_gather";
+  case OpType::AllGatherBase:
+    return "all_gather_into_tensor";
+  case OpType::AllGatherCoalesced:
+    return "all_gather_coalesced";
+  case OpType::Gather:
+    return "gather";
+  case OpType::Scatter:
+    return "scatter";
+  case OpType::ReduceScatter:
+    return "reduce_scatter";
+  case OpType::AllToAllBase:
+    return "all_to_all_single";
+  case OpType::AllToAll:
+    return "all_to_all";
+  case OpType::Send:
+    return "send";
+  case OpType::Recv:
+    return "recv";
+  case OpType::RecvAnySource:
+    return "recv_anysource";
+  case OpType::Barrier:
+    return "barrier";
+  case OpType::ReduceScatterBase:
+    return "reduce_scatter_tensor";
+  case OpType::Coalesced:
+    return "coalesced";
+  case OpType::AllReduceSparse:
+    return "all_reduce (sparse)";
+  case OpType::ReduceScatterCoalesced:
+    return "reduce_scatter_tensor_coalesced";
+  default:
+    return "unknown";
   }
 }
 
 const char* name_of(ReduceOp::Kind kind) {
-  static constexpr const char* names[] = {"SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND",
-                                          "BOR", "BXOR", "PREMUL_SUM"};
+  static constexpr const char* names[] = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
+                                          "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
   return kind <= ReduceOp::PremulSum ? names[kind] : "?";
 }
 
@@ -143,7 +164,8 @@ void check_counts(const Collective& call, int rank, int size) {
   case OpType::Barrier:
     return;
   default:
-    TORCH_CHECK_VALUE(!call.outputs.empty(), name_of(call.type), ": requires non-empty tensor list");
+    TORCH_CHECK_VALUE(!call.outputs.empty(), name_of(call.type),
+                      ": requires non-empty tensor list");
   }
 }
 

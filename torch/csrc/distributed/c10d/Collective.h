@@ -55,7 +55,7 @@ struct TORCH_API Collective {
   int tag = 0;
   ReduceOp reduce;
   Millis timeout = kUnsetTimeout;
-  bool is_async = true; // the caller will wait later, if ever
+  bool is_async = true;  // the caller will wait later, if ever
   uint64_t sequence = 0; // set by the backend
 
   bool is_point_to_point() const {

@@ -40,7 +40,8 @@ Users& users() {
 // An open, locked file with the table brought up to date.
 class FileStore::Locked {
  public:
-  Locked(FileStore& store, bool writes) : file_(::open(store.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  Locked(FileStore& store, bool writes)
+      : file_(::open(store.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (file_ < 0) fail("open", store.path_);
     while (::flock(file_, writes ? LOCK_EX : LOCK_SH) != 0) {
       if (errno == EINTR) continue;

@@ -46,8 +46,10 @@ std::vector<Bytes> Store::multi_get(const Keys& keys) {
 }
 
 void Store::multi_set(const Keys& keys, const std::vector<Bytes>& values) {
-  TORCH_CHECK_VALUE(keys.size() == values.size(), "multi_set keys and values must be of the same "
-                    "size: ", keys.size(), " keys and ", values.size(), " values");
+  TORCH_CHECK_VALUE(keys.size() == values.size(),
+                    "multi_set keys and values must be of the same "
+                    "size: ",
+                    keys.size(), " keys and ", values.size(), " values");
   for (size_t i = 0; i < keys.size(); ++i) set(keys[i], values[i]);
 }
 
@@ -129,8 +131,7 @@ bool StoreTable::contains_all(const Keys& keys) const {
   return true;
 }
 
-Bytes StoreTable::compare_set(const std::string& key, const Bytes& expected,
-                              const Bytes& desired) {
+Bytes StoreTable::compare_set(const std::string& key, const Bytes& expected, const Bytes& desired) {
   const Bytes* value = find(key);
   if (value ? *value != expected : !expected.empty()) return value ? *value : expected;
   set(key, desired);

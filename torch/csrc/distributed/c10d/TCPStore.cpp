@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -81,9 +80,9 @@ class TCPStore::Connection {
     for (auto pause = Millis(5);; pause = std::min(pause * 2, Millis(500))) {
       if (attempt(host, port, deadline, why)) break;
       if (Clock::now() + pause >= deadline) {
-        throw DistNetworkError(c10::str(
-            "The client socket has timed out after ", timeout.count(),
-            "ms while trying to connect to (", host, ", ", int(port), "): ", why));
+        throw DistNetworkError(c10::str("The client socket has timed out after ", timeout.count(),
+                                        "ms while trying to connect to (", host, ", ", int(port),
+                                        "): ", why));
       }
       std::this_thread::sleep_for(pause);
       at::check_interrupt();
@@ -287,7 +286,8 @@ Body body_of(Command command) {
 
 std::string TCPStore::ask(const std::string& message, Millis wait, const Keys& keys) {
   auto connection = take_connection();
-  const auto deadline = wait < Millis::zero() ? deadline_after(wait) : deadline_after(wait + kGrace);
+  const auto deadline =
+      wait < Millis::zero() ? deadline_after(wait) : deadline_after(wait + kGrace);
   connection->send(message, deadline);
   char status = 0;
   connection->receive(&status, 1, deadline);
@@ -325,9 +325,7 @@ std::string TCPStore::ask(const std::string& message, Millis wait, const Keys& k
 }
 
 namespace {
-Bytes text_in(const std::string& body) {
-  return Bytes(wire::Reader(body).text(wire::kMaxRequest));
-}
+Bytes text_in(const std::string& body) { return Bytes(wire::Reader(body).text(wire::kMaxRequest)); }
 int64_t number_of(const std::string& body) { return wire::Reader(body).number(); }
 std::vector<Bytes> texts_in(const std::string& body) {
   wire::Reader reader(body);
@@ -416,8 +414,10 @@ std::vector<Bytes> TCPStore::multi_get(const Keys& keys) {
 }
 
 void TCPStore::multi_set(const Keys& keys, const std::vector<Bytes>& values) {
-  TORCH_CHECK_VALUE(keys.size() == values.size(), "multi_set keys and values must be of the same "
-                    "size: ", keys.size(), " keys and ", values.size(), " values");
+  TORCH_CHECK_VALUE(keys.size() == values.size(),
+                    "multi_set keys and values must be of the same "
+                    "size: ",
+                    keys.size(), " keys and ", values.size(), " values");
   for (size_t i = 0; i < keys.size(); ++i) check_sizes("multi_set", keys[i], values[i].size());
   std::string message = request(Command::MultiSet);
   wire::put_texts(message, slashed(keys));

@@ -34,8 +34,8 @@ constexpr int64_t kMaxStored = int64_t{1} << 33;
 
 struct Client {
   int fd = -1;
-  bool is_valid = false;   // said the magic number
-  bool is_broken = false;  // to be closed
+  bool is_valid = false;  // said the magic number
+  bool is_broken = false; // to be closed
   bool wants_write = false;
   std::string in, out;
   size_t sent = 0; // of out
@@ -46,9 +46,7 @@ struct Client {
   Clock::time_point deadline = Clock::time_point::max();
 };
 
-Keys owned(const std::vector<std::string_view>& views) {
-  return Keys(views.begin(), views.end());
-}
+Keys owned(const std::vector<std::string_view>& views) { return Keys(views.begin(), views.end()); }
 
 int listen_socket(uint16_t port) {
   int failure = 0;
@@ -98,9 +96,8 @@ uint16_t port_of(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                   : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
 } // namespace
@@ -444,9 +441,8 @@ class TCPStoreServer::Loop {
     client.parked = command;
     client.keys = std::move(keys);
     // More than a year is for ever.
-    client.deadline = timeout < 0 || timeout > (int64_t{1} << 35)
-                          ? Clock::time_point::max()
-                          : Clock::now() + Millis(timeout);
+    client.deadline = timeout < 0 || timeout > (int64_t{1} << 35) ? Clock::time_point::max()
+                                                                  : Clock::now() + Millis(timeout);
     if (client.deadline != Clock::time_point::max()) {
       deadlines_.emplace(client.deadline, client.fd);
     }
@@ -495,7 +491,8 @@ class TCPStoreServer::Loop {
     }
     case Command::QueuePop:
       if (table_.pop(keys[0], taken)) return reply_text(client, Status::Ok, taken);
-      return reply_text(client, Status::Error, "Store.queue_pop: key '" + keys[0] + "' is no queue");
+      return reply_text(client, Status::Error,
+                        "Store.queue_pop: key '" + keys[0] + "' is no queue");
     default:
       return reply(client, Status::Ok);
     }

@@ -22,13 +22,20 @@ using Calls = std::vector<Collective*>; // by rank
 
 at::Tensor combined(ReduceOp::Kind kind, const at::Tensor& a, const at::Tensor& b) {
   switch (kind) {
-  case ReduceOp::Product: return at::mul(a, b);
-  case ReduceOp::Min: return at::minimum(a, b);
-  case ReduceOp::Max: return at::maximum(a, b);
-  case ReduceOp::Band: return at::bitwise_and(a, b);
-  case ReduceOp::Bor: return at::bitwise_or(a, b);
-  case ReduceOp::Bxor: return at::bitwise_xor(a, b);
-  default: return at::add(a, b);
+  case ReduceOp::Product:
+    return at::mul(a, b);
+  case ReduceOp::Min:
+    return at::minimum(a, b);
+  case ReduceOp::Max:
+    return at::maximum(a, b);
+  case ReduceOp::Band:
+    return at::bitwise_and(a, b);
+  case ReduceOp::Bor:
+    return at::bitwise_or(a, b);
+  case ReduceOp::Bxor:
+    return at::bitwise_xor(a, b);
+  default:
+    return at::add(a, b);
   }
 }
 
@@ -45,9 +52,7 @@ at::Tensor reduced(const Calls& calls, const std::function<at::Tensor(const Coll
   return sum;
 }
 
-void put(const at::Tensor& to, const at::Tensor& from) {
-  to.copy_(from.reshape(to.sizes()));
-}
+void put(const at::Tensor& to, const at::Tensor& from) { to.copy_(from.reshape(to.sizes())); }
 
 std::vector<at::Tensor> parts(const at::Tensor& whole, const std::vector<int64_t>& splits,
                               size_t count) {
@@ -135,8 +140,7 @@ void do_for_all(const Calls& calls) {
     return;
   case OpType::ReduceScatter:
     for (size_t r = 0; r < calls.size(); ++r) {
-      put(calls[r]->outputs[0],
-          reduced(calls, [r](const Collective& c) { return c.inputs[r]; }));
+      put(calls[r]->outputs[0], reduced(calls, [r](const Collective& c) { return c.inputs[r]; }));
     }
     return;
   case OpType::ReduceScatterBase:
@@ -201,8 +205,9 @@ void ThreadedBackend::execute(Collective& call, Work&) {
   if (++meeting.arrived == static_cast<size_t>(size_)) {
     try {
       for (const Collective* other : meeting.calls) {
-        TORCH_CHECK(other->type == call.type, "Detected mismatch between collectives on ranks: ",
-                    call.describe(), " here and ", other->describe(), " elsewhere");
+        TORCH_CHECK(other->type == call.type,
+                    "Detected mismatch between collectives on ranks: ", call.describe(),
+                    " here and ", other->describe(), " elsewhere");
       }
       do_for_all(meeting.calls);
     } catch (...) {
@@ -238,8 +243,8 @@ class Receive final : public Work {
     if (!is_completed()) {
       at::Tensor message;
       if (!board_->changed.wait_for(lock, timeout, [&] { return take(message); })) {
-        throw DistBackendError(c10::str("Timed out waiting ", timeout.count(), "ms for recv of ",
-                                        description()));
+        throw DistBackendError(
+            c10::str("Timed out waiting ", timeout.count(), "ms for recv of ", description()));
       }
       put(call_.outputs[0].detach(), message);
       finish();

@@ -1,3 +1,4 @@
+// Waiting in slices, so that Ctrl-C is heard, and callbacks outside of the lock.
 #include <torch/csrc/distributed/c10d/Work.h>
 
 #include <ATen/parallel/Parallel.h>
@@ -39,8 +40,10 @@ void Work::wait(Millis timeout) {
     done_.wait_for(lock, Millis(100), [this] { return is_done_; });
     if (is_done_) break;
     if (!forever && Clock::now() >= deadline) {
-      throw DistBackendError(c10::str("Operation timed out! wait() of ", description_, " took more "
-                                      "than ", timeout.count(), "ms"));
+      throw DistBackendError(c10::str("Operation timed out! wait() of ", description_,
+                                      " took more "
+                                      "than ",
+                                      timeout.count(), "ms"));
     }
     lock.unlock();
     at::check_interrupt();

@@ -176,8 +176,8 @@ class Transfer final : public Work {
   std::exception_ptr outcome(Millis timeout) {
     try {
       int source = -1;
-      const bool ended = type() == OpType::Send ? buffer_->waitSend(timeout)
-                                                : buffer_->waitRecv(&source, timeout);
+      const bool ended =
+          type() == OpType::Send ? buffer_->waitSend(timeout) : buffer_->waitRecv(&source, timeout);
       TORCH_CHECK(ended, description(), " was aborted");
       if (type() != OpType::Send) {
         set_source_rank(source);
@@ -185,9 +185,8 @@ class Transfer final : public Work {
       }
       return nullptr;
     } catch (const std::exception& error) {
-      return std::make_exception_ptr(DistBackendError(
-          c10::str(error.what(), "\n  in ", description(), where_, ", timeout ", timeout.count(),
-                   "ms")));
+      return std::make_exception_ptr(DistBackendError(c10::str(
+          error.what(), "\n  in ", description(), where_, ", timeout ", timeout.count(), "ms")));
     }
   }
 
@@ -223,8 +222,7 @@ class GlooBackend final : public BlockingBackend {
   void execute(Collective& call, Work& work) override;
   std::shared_ptr<Work> start_transfer(Collective call) override {
     detach(call);
-    return std::make_shared<Transfer>(call, context_,
-                                      c10::str(" of rank ", rank_, " of ", size_));
+    return std::make_shared<Transfer>(call, context_, c10::str(" of rank ", rank_, " of ", size_));
   }
   void interrupt() override { context_->closeConnections(); }
 
@@ -327,11 +325,16 @@ void GlooBackend::execute(Collective& call, Work& work) {
 // Gloo's options know the size of an element from a template argument alone.
 template <class F> void with_element(size_t size, const F& f) {
   switch (size) {
-  case 1: return f(static_cast<uint8_t*>(nullptr));
-  case 2: return f(static_cast<uint16_t*>(nullptr));
-  case 4: return f(static_cast<uint32_t*>(nullptr));
-  case 8: return f(static_cast<uint64_t*>(nullptr));
-  default: return f(static_cast<std::array<uint64_t, 2>*>(nullptr));
+  case 1:
+    return f(static_cast<uint8_t*>(nullptr));
+  case 2:
+    return f(static_cast<uint16_t*>(nullptr));
+  case 4:
+    return f(static_cast<uint32_t*>(nullptr));
+  case 8:
+    return f(static_cast<uint64_t*>(nullptr));
+  default:
+    return f(static_cast<std::array<uint64_t, 2>*>(nullptr));
   }
 }
 
@@ -532,10 +535,12 @@ void GlooBackend::monitored_barrier(Millis timeout, bool wait_all_ranks) {
     try {
       store_->wait({prefix + "done"}, timeout);
     } catch (const DistStoreError&) {
-      throw DistBackendError(c10::str(
-          "Rank ", rank_, " successfully reached monitoredBarrier, but received errors while "
-          "waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.\n  timeout ",
-          timeout.count(), "ms"));
+      throw DistBackendError(
+          c10::str("Rank ", rank_,
+                   " successfully reached monitoredBarrier, but received errors while "
+                   "waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.\n "
+                   " timeout ",
+                   timeout.count(), "ms"));
     }
     TORCH_CHECK(store_->get(prefix + "done") == "passed", "Rank ", rank_,
                 " successfully reached monitoredBarrier, but rank 0 reported that not all ranks "

@@ -1,3 +1,4 @@
+// Tensors over Gloo's memory, and the operators that combine them.
 #include <torch/csrc/distributed/gloo/Reduction.h>
 
 #include <ATen/core/EmptyTensor.h>
@@ -52,10 +53,9 @@ void combine(ReduceOp::Kind kind, at::Tensor& c, const at::Tensor& a, const at::
 } // namespace
 
 ReduceFunction reduce_function(ReduceOp::Kind kind, at::ScalarType dtype) {
-  const bool bitwise =
-      kind == ReduceOp::Band || kind == ReduceOp::Bor || kind == ReduceOp::Bxor;
-  TORCH_CHECK(!bitwise || c10::isIntegralType(dtype, /*includeBool=*/true),
-              "Cannot use ReduceOp.", name_of(kind), " with non-integral dtype ", dtype);
+  const bool bitwise = kind == ReduceOp::Band || kind == ReduceOp::Bor || kind == ReduceOp::Bxor;
+  TORCH_CHECK(!bitwise || c10::isIntegralType(dtype, /*includeBool=*/true), "Cannot use ReduceOp.",
+              name_of(kind), " with non-integral dtype ", dtype);
   const bool ordered = kind == ReduceOp::Min || kind == ReduceOp::Max;
   TORCH_CHECK(!ordered || !c10::isComplexType(dtype), "Cannot use ReduceOp.", name_of(kind),
               " with complex dtype ", dtype);

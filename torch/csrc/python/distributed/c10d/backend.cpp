@@ -87,8 +87,7 @@ PyObject* backend_name(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* { return PyUnicode_FromString(impl(self).name().c_str()); });
 }
 PyObject* backend_sequence(PyObject* self, PyObject*) {
-  return guarded(
-      [&]() -> PyObject* { return PyLong_FromUnsignedLongLong(impl(self).sequence()); });
+  return guarded([&]() -> PyObject* { return PyLong_FromUnsignedLongLong(impl(self).sequence()); });
 }
 PyObject* backend_timeout(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* { return delta_from(impl(self).options().timeout); });

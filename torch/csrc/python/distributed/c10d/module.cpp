@@ -54,7 +54,8 @@ bool init_errors(PyObject* module) {
 
 std::string text_from(PyObject* o) {
   if (PyUnicode_Check(o)) return std::string(utf8(o));
-  if (!PyBytes_Check(o)) raise_type_error(std::string("expected str or bytes, not ") + type_name(o));
+  if (!PyBytes_Check(o))
+    raise_type_error(std::string("expected str or bytes, not ") + type_name(o));
   return std::string(PyBytes_AS_STRING(o), static_cast<size_t>(PyBytes_GET_SIZE(o)));
 }
 
@@ -148,8 +149,15 @@ void set_error_from_exception(std::string_view) noexcept {
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit__c10d() {
   using namespace torch::python;
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "torch._c10d", nullptr, -1, nullptr,
-                                   nullptr, nullptr, nullptr, nullptr};
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                   "torch._c10d",
+                                   nullptr,
+                                   -1,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr};
   PyDateTime_IMPORT;
   PyRef owner(PyImport_ImportModule("torch._C"));
   PyRef capsule(owner ? PyObject_GetAttrString(owner.get(), "_bridge") : nullptr);

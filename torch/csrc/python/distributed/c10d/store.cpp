@@ -114,8 +114,8 @@ class PythonStore final : public c10d::Store {
 
  private:
   static PyRef text(const std::string& s) {
-    return checked(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()),
-                                        "surrogateescape"));
+    return checked(
+        PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "surrogateescape"));
   }
   static PyRef list(const c10d::Keys& keys) {
     PyRef out = checked(PyList_New(0));
@@ -128,7 +128,8 @@ class PythonStore final : public c10d::Store {
     return value != 0;
   }
   bool overrides(const char* method) const {
-    PyRef own = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self_)), method));
+    PyRef own =
+        checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self_)), method));
     return own.get() != PyDict_GetItemString(StoreType.tp_dict, method);
   }
   PyRef call(const char* method, std::initializer_list<PyRef> args) const {
@@ -269,8 +270,8 @@ PyObject* store_list_keys(PyObject* self, PyObject*) {
     const auto keys = unlocked([&] { return store.list_keys(); });
     PyRef list = checked(PyList_New(0));
     for (const auto& key : keys) {
-      PyRef text = checked(PyUnicode_DecodeUTF8(key.data(), static_cast<Py_ssize_t>(key.size()),
-                                                "surrogateescape"));
+      PyRef text = checked(
+          PyUnicode_DecodeUTF8(key.data(), static_cast<Py_ssize_t>(key.size()), "surrogateescape"));
       check_status(PyList_Append(list.get(), text.get()));
     }
     return list.release();
@@ -327,9 +328,11 @@ PyObject* store_clone(PyObject* self, PyObject*) {
     auto* made = cast(object.get());
     new (&made->store) std::shared_ptr<c10d::Store>();
     if (cast(self)->underlying) {
-      made->underlying = checked(PyObject_CallMethod(cast(self)->underlying, "clone", nullptr)).release();
+      made->underlying =
+          checked(PyObject_CallMethod(cast(self)->underlying, "clone", nullptr)).release();
       auto& prefix = static_cast<c10d::PrefixStore&>(store);
-      made->store = std::make_shared<c10d::PrefixStore>(prefix.prefix(), store_from(made->underlying));
+      made->store =
+          std::make_shared<c10d::PrefixStore>(prefix.prefix(), store_from(made->underlying));
     } else {
       made->store = unlocked([&] { return store.clone(); });
     }
@@ -440,9 +443,9 @@ int prefix_init(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 int tcp_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    static const char* names[] = {"host_name",        "port",         "world_size",
-                                  "is_master",        "timeout",      "wait_for_workers",
-                                  "multi_tenant",     "master_listen_fd", "use_libuv", nullptr};
+    static const char* names[] = {
+        "host_name",        "port",         "world_size",       "is_master", "timeout",
+        "wait_for_workers", "multi_tenant", "master_listen_fd", "use_libuv", nullptr};
     PyObject *host, *size = Py_None, *timeout = nullptr, *file = Py_None;
     long port = 0;
     int master = 0, wait = 1, tenant = 0, libuv = 1;
@@ -451,7 +454,8 @@ int tcp_init(PyObject* self, PyObject* args, PyObject* kwargs) {
                                      &libuv)) {
       throw python_error();
     }
-    if (port < 0 || port > 65535) raise(PyExc_ValueError, c10::str("TCPStore: no such port: ", port));
+    if (port < 0 || port > 65535)
+      raise(PyExc_ValueError, c10::str("TCPStore: no such port: ", port));
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(port);
     options.is_server = master != 0;
@@ -476,15 +480,15 @@ template <class T> T& typed(PyObject* self) {
   if (!store) raise(PyExc_RuntimeError, "the store was not initialized");
   return *store;
 }
-PyGetSetDef file_properties[] = {
-    {"path",
-     [](PyObject* self, void*) {
-       return guarded([&]() -> PyObject* {
-         return PyUnicode_FromString(typed<c10d::FileStore>(self).path().c_str());
-       });
-     },
-     nullptr, "The file.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef file_properties[] = {{"path",
+                                  [](PyObject* self, void*) {
+                                    return guarded([&]() -> PyObject* {
+                                      return PyUnicode_FromString(
+                                          typed<c10d::FileStore>(self).path().c_str());
+                                    });
+                                  },
+                                  nullptr, "The file.", nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyObject* underlying_store(PyObject* self, void*) {
   PyObject* store = cast(self)->underlying;
@@ -515,16 +519,14 @@ PyGetSetDef tcp_properties[] = {
      nullptr, "The server's host.", nullptr},
     {"port",
      [](PyObject* self, void*) {
-       return guarded([&]() -> PyObject* {
-         return PyLong_FromLong(typed<c10d::TCPStore>(self).port());
-       });
+       return guarded(
+           [&]() -> PyObject* { return PyLong_FromLong(typed<c10d::TCPStore>(self).port()); });
      },
      nullptr, "The server's port.", nullptr},
     {"libuvBackend",
      [](PyObject* self, void*) {
-       return guarded([&]() -> PyObject* {
-         return new_bool(typed<c10d::TCPStore>(self).uses_libuv());
-       });
+       return guarded(
+           [&]() -> PyObject* { return new_bool(typed<c10d::TCPStore>(self).uses_libuv()); });
      },
      nullptr, "What use_libuv was; there is one server.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -42,7 +42,8 @@ PyObject* work_wait(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"timeout", nullptr};
     PyObject* timeout = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", const_cast<char**>(names), &timeout)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", const_cast<char**>(names),
+                                     &timeout)) {
       throw python_error();
     }
     auto& work = impl(self);
@@ -95,7 +96,8 @@ PyObject* work_on_done(PyObject* self, PyObject* callback) {
 }
 PyObject* set_work_class(PyObject*, PyObject* type) {
   return guarded([&]() -> PyObject* {
-    if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &WorkType)) {
+    if (!PyType_Check(type) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &WorkType)) {
       raise_type_error("expected a class that derives from torch._c10d._Work");
     }
     Py_INCREF(type);

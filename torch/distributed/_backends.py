@@ -1,0 +1,178 @@
+"""The backends by name, for which kinds of device each is, and third parties' own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch._C._distributed_c10d import ProcessGroup, _is_gloo_available
+
+
+class Backend(str):
+    """The name of a way to communicate; names are lower case."""
+
+    UNDEFINED = "undefined"
+    GLOO = "gloo"
+    NCCL = "nccl"
+    UCC = "ucc"
+    MPI = "mpi"
+    XCCL = "xccl"
+    FAKE = "fake"
+
+    _BackendPlugin = tuple[Callable, bool]
+    _plugins: dict[str, tuple[Callable, bool]] = {}
+    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+    default_device_backend_map: dict[str, str] = {
+        "cpu": GLOO,
+        "cuda": NCCL,
+        "xpu": XCCL,
+        "mps": GLOO,
+    }
+    backend_capability: dict[str, list[str]] = {
+        GLOO: ["cpu", "cuda"],
+        NCCL: ["cuda"],
+        XCCL: ["xpu"],
+        UCC: ["cpu", "cuda"],
+        MPI: ["cpu", "cuda"],
+        FAKE: ["cpu", "cuda", "hpu", "xpu"],
+    }
+    backend_type_map: dict[str, ProcessGroup.BackendType] = {
+        UNDEFINED: ProcessGroup.BackendType.UNDEFINED,
+        GLOO: ProcessGroup.BackendType.GLOO,
+        NCCL: ProcessGroup.BackendType.NCCL,
+        XCCL: ProcessGroup.BackendType.XCCL,
+        UCC: ProcessGroup.BackendType.UCC,
+        MPI: ProcessGroup.BackendType.MPI,
+        FAKE: ProcessGroup.BackendType.CUSTOM,
+    }
+
+    def __new__(cls, name: str) -> str:
+        if not isinstance(name, str):
+            raise ValueError("Backend constructor parameter must be string-ish")
+        value = getattr(cls, name.upper(), Backend.UNDEFINED)
+        return str.__new__(cls, name.lower() if value == Backend.UNDEFINED else value)
+
+    @classmethod
+    def register_backend(
+        cls,
+        name: str,
+        func: Callable,
+        extended_api: bool = False,
+        devices: str | list[str] | None = None,
+    ) -> None:
+        """Makes `name` a backend that func(store, rank, size, timeout) opens; with extended_api,
+        func(options, backend_options)."""
+        lower = name.lower()
+        if lower in cls._plugins:
+            raise RuntimeError(f"{name.upper()} c10d backend creator function already exist")
+        if lower not in cls.backend_list:
+            setattr(cls, name.upper(), lower)
+            cls.backend_list.append(lower)
+        if isinstance(devices, str):
+            devices = [devices]
+        if devices is not None:
+            for device in devices:
+                if device not in cls.default_device_backend_map:
+                    cls.default_device_backend_map[device] = lower
+        cls.backend_type_map[lower] = ProcessGroup.BackendType.CUSTOM
+        cls.backend_capability[lower] = devices or ["cpu", "cuda"]
+        cls._plugins[lower] = (func, extended_api)
+
+
+# Kept for programs that use the name the attribute has elsewhere.
+Backend._plugins_by_name = Backend._plugins
+
+
+class BackendConfig:
+    """Which backend serves which kind of device: "gloo", or "cpu:gloo,cuda:nccl"."""
+
+    def __init__(self, backend: str) -> None:
+        self.device_backend_map: dict[str, str] = {}
+        text = str(backend)
+        if text == Backend.UNDEFINED:
+            for device, name in Backend.default_device_backend_map.items():
+                if is_backend_available(name):
+                    self.device_backend_map[device] = Backend(name)
+        elif ":" in text.lower():
+            for pair in text.lower().split(","):
+                self._add_pair(pair, text)
+        elif text.lower() in Backend.backend_list:
+            devices = Backend.backend_capability.get(text.lower(), ["cpu", "cuda"])
+            self.device_backend_map = {device: Backend(text) for device in devices}
+        else:
+            raise ValueError(
+                f"Unknown backend {text!r}; known are {', '.join(Backend.backend_list)}"
+            )
+
+    def _add_pair(self, pair: str, text: str) -> None:
+        parts = pair.strip().split(":")
+        if len(parts) != 2:
+            raise ValueError(
+                f"The custom backend string argument is invalid: {text}.\nCustom backend string is "
+                "an experimental feature where the backend string must be in the format: "
+                '"<device_type1>:<backend1>,<device_type2>:<backend2>...". '
+                "e.g. 'cpu:gloo,cuda:nccl'"
+            )
+        device, name = parts
+        if device in self.device_backend_map:
+            raise ValueError(
+                f"Duplicate device type {device} in backend string: {text}. Each device type can "
+                "have one backend."
+            )
+        self.device_backend_map[device] = Backend(name)
+
+    def __repr__(self) -> str:
+        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
+
+    def get_device_backend_map(self) -> dict[str, str]:
+        """The backends by kind of device."""
+        return self.device_backend_map
+
+
+def is_gloo_available() -> bool:
+    """Whether Gloo can be used."""
+    return _is_gloo_available()
+
+
+def is_nccl_available() -> bool:
+    """Whether NCCL can be used: not in this version."""
+    return False
+
+
+def is_mpi_available() -> bool:
+    """Whether MPI can be used: not in this version."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """Whether UCC can be used: not in this version."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """Whether XCCL can be used: not in this version."""
+    return False
+
+
+_ASK = {
+    Backend.GLOO: is_gloo_available,
+    Backend.NCCL: is_nccl_available,
+    Backend.MPI: is_mpi_available,
+    Backend.UCC: is_ucc_available,
+    Backend.XCCL: is_xccl_available,
+}
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether the backend of that name can be used."""
+    name = backend.lower()
+    return _ASK[name]() if name in _ASK else name in Backend.backend_list
+
+
+def get_default_backend_for_device(device: str | torch.device) -> str:
+    """The backend that serves a kind of device when none is named."""
+    kind = device.type if isinstance(device, torch.device) else torch.device(device).type
+    found = Backend.default_device_backend_map.get(kind)
+    if not found:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return found
