@@ -1,17 +1,16 @@
-"""torch.compile: arguments and backends. Functions are traced by torch._dynamo; backends that
-generate kernels do not exist yet, and with one of those a function runs as it is, which is said
-once per process."""
+"""torch.compile: arguments and backends. torch._dynamo traces functions and modules; a backend
+that generates kernels does not exist yet, and under the name of one a function runs as it is,
+which is said once per process."""
 
 from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 
 import torch
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
-# Backends that generate kernels: functions run as they are.
-_LATER = ("inductor", "cudagraphs", "openxla", "tvm", "aot_ts", "ts")
 _said = set()
 
 
@@ -32,18 +31,18 @@ def say_once(what: str) -> None:
 
 
 def compile(
-    model=None,
+    model: Callable | None = None,
     *,
-    fullgraph=False,
-    dynamic=None,
-    backend=None,
-    mode=None,
-    options=None,
-    disable=False,
-    name=None,
-):
-    """Returns a function or module that does what `model` does. All arguments are checked and
-    accepted; none changes what is computed."""
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable | None = None,
+    mode: str | None = None,
+    options: dict[str, object] | None = None,
+    disable: bool = False,
+    name: str | None = None,
+) -> Callable:
+    """Returns a function or module that does what `model` does: its operators are captured as
+    graphs, which `backend` compiles."""
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
@@ -63,29 +62,44 @@ def compile(
         )
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    from torch._dynamo.backends import registry
+
     backend = torch.compiler.get_default_backend() if backend is None else backend
-    if isinstance(backend, str) and backend not in _backends():
+    if isinstance(backend, str) and not registry.is_known(backend):
         from torch._dynamo.exc import InvalidBackend
 
         raise InvalidBackend(name=backend)
     if disable:
         return model
-    if backend in _LATER:
+    if registry.is_absent(backend):
         say_once("torch.compile")
         return wrap(model)
-    from torch._dynamo.eval_frame import optimize_callable
-
-    return optimize_callable(model, backend, fullgraph, dynamic)
-
-
-def _backends() -> frozenset[str]:
-    from torch._dynamo import _ACCEPTED, list_backends
-
-    return _ACCEPTED.union(list_backends(exclude_tags=()))
+    return torch._dynamo.optimize(
+        _with_options(backend, mode, options), nopython=fullgraph, dynamic=dynamic
+    )(model)
 
 
-def wrap(model):
-    """The module or function behind torch.compile's wrapper."""
+@functools.lru_cache(64)
+def _bound(backend: Callable, options: tuple[tuple[str, object], ...]) -> Callable:
+    return functools.partial(backend, options=dict(options))
+
+
+def _with_options(
+    backend: str | Callable, mode: str | None, options: dict[str, object] | None
+) -> str | Callable:
+    """A backend given as a function gets the options that were named; the same for the same ones,
+    so that what was compiled for them is found again."""
+    if isinstance(backend, str) or (options is None and mode in (None, "default")):
+        return backend
+    given = options if options is not None else {"mode": mode}
+    try:
+        return _bound(backend, tuple(sorted(given.items())))
+    except TypeError:
+        return functools.partial(backend, options=given)
+
+
+def wrap(model: Callable) -> Callable:
+    """The module or function behind torch.compile's wrapper, run as it is."""
     if isinstance(model, torch.nn.Module):
         from torch._dynamo.eval_frame import OptimizedModule
 
@@ -94,13 +108,16 @@ def wrap(model):
         return model
 
     @functools.wraps(model)
-    def compiled(*args, **kwargs):
+    def compiled(*args: object, **kwargs: object) -> object:
         return model(*args, **kwargs)
 
     compiled._torchdynamo_orig_callable = model
     return compiled
 
 
-def _disable_dynamo(fn=None, recursive=True):
-    """A decorator: the compiler leaves the function alone, which without one is the function."""
-    return fn if fn is not None else lambda function: function
+def _disable_dynamo(fn: Callable | None = None, recursive: bool = True) -> Callable:
+    """A decorator: the compiler leaves the function alone."""
+    if fn is None:
+        return functools.partial(_disable_dynamo, recursive=recursive)
+    fn._torchdynamo_disable = True
+    return fn

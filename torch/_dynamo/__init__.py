@@ -1,34 +1,67 @@
-"""The names under which programs reach the compiler's front: marks for functions, settings, resets.
-See torch.compiler."""
+"""The compiler's front: reads the bytecode of a function, runs it symbolically and hands the
+graphs it finds to a backend. docs/dynamo.md says how. torch.compile and torch.compiler are the
+public faces."""
 
 from torch import _later
-from torch._dynamo import config, eval_frame, exc
-from torch._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
-from torch.compiler import (
+from torch._dynamo import compile_log, config, exc, utils
+from torch._dynamo.backends.registry import list_backends, lookup_backend, register_backend
+from torch._dynamo.decorators import (  # after eval_frame, which they use
     allow_in_graph,
     assume_constant_result,
-    disable,
-    is_compiling,
-    is_dynamo_compiling,
-    nested_compile_region,
-    reset,
+    disallow_in_graph,
+    dont_skip_tracing,
+    error_on_graph_break,
+    forbid_in_graph,
+    graph_break,
+    mark_dynamic,
+    mark_static,
+    mark_static_address,
+    mark_unbacked,
+    maybe_mark_dynamic,
+    nonstrict_trace,
+    override_optimization_hint,
+    patch_dynamo_config,
     set_stance,
+    skip_frame,
     substitute_in_graph,
 )
+from torch._dynamo.eval_frame import (
+    OptimizedModule,
+    disable,
+    is_dynamo_supported,
+    optimize,
+    optimize_assert,
+    run,
+    skip,
+)
+from torch._dynamo.utils import (
+    compilation_time_metrics,
+    compile_times,
+    counters,
+    graph_break_reasons,
+    guard_failures,
+)
+from torch.compiler import is_compiling, is_dynamo_compiling, nested_compile_region
 
 __all__ = [
     "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
+    "compilation_time_metrics",
+    "compile_times",
     "config",
+    "counters",
     "disable",
     "disallow_in_graph",
-    "eval_frame",
+    "dont_skip_tracing",
+    "error_on_graph_break",
     "exc",
-    "export",
     "explain",
+    "export",
     "forbid_in_graph",
     "graph_break",
+    "graph_break_reasons",
+    "guard_failures",
     "is_compiling",
     "is_dynamo_compiling",
     "is_dynamo_supported",
@@ -41,48 +74,32 @@ __all__ = [
     "mark_unbacked",
     "maybe_mark_dynamic",
     "nested_compile_region",
+    "nonstrict_trace",
     "optimize",
+    "optimize_assert",
+    "override_optimization_hint",
+    "patch_dynamo_config",
     "register_backend",
+    "replay",
     "reset",
     "reset_code_caches",
     "run",
     "set_stance",
     "skip",
+    "skip_frame",
     "substitute_in_graph",
 ]
 
-_backends = {}
-_backend_tags = {}
-# Backends of PyTorch that torch.compile takes for what they are here: nothing is compiled.
-_ACCEPTED = frozenset(
-    "cudagraphs inductor openxla tvm eager eager_noexcept aot_eager aot_eager_decomp_partition "
-    "aot_ts ts".split()
-)
+# Functions that do not exist, and what says so.
+globals().update(_later.names(__name__, "export replay"))
+reset_hooks: list = []
 
 
-def register_backend(compiler_fn=None, name=None, tags=()):
-    """Makes a backend known by name."""
-    if compiler_fn is None:
-        return lambda fn: register_backend(fn, name=name, tags=tags)
-    name = name or compiler_fn.__name__
-    _backends[name], _backend_tags[name] = compiler_fn, frozenset(tags)
-    return compiler_fn
+def explain(f, *extra_args, **extra_kwargs):
+    """explain(f)(*args): runs f and reports its graphs, where they end and why."""
+    from torch._dynamo.explain import explain as run_explain
 
-
-def list_backends(exclude_tags=("debug", "experimental")):
-    """Names of the backends that are there: those of register_backend."""
-    return sorted(n for n in _backends if _backend_tags[n].isdisjoint(exclude_tags or ()))
-
-
-def lookup_backend(compiler_fn):
-    """The function of a backend registered by register_backend."""
-    if not isinstance(compiler_fn, str):
-        return compiler_fn
-    if compiler_fn in _backends:
-        return _backends[compiler_fn]
-    if compiler_fn not in _ACCEPTED:
-        raise exc.InvalidBackend(name=compiler_fn)
-    raise NotImplementedError(f"lookup_backend: {compiler_fn!r} is not implemented in this version")
+    return run_explain(f, *extra_args, **extra_kwargs)
 
 
 def is_inductor_supported() -> bool:
@@ -90,55 +107,40 @@ def is_inductor_supported() -> bool:
     return False
 
 
+def reset() -> None:
+    """Forgets everything that was compiled, counted and learned about sizes."""
+    reset_code_caches()
+    utils.reset_frame_count()
+    utils.guard_failures.clear()
+    utils.graph_break_reasons.clear()
+    compile_log.reset_ids()
+    for hook in reset_hooks:
+        hook()
+
+
 def reset_code_caches() -> None:
-    """Forgets compiled code; there is none."""
-    return None
+    """Forgets compiled code."""
+    from torch._C._dynamo.eval_frame import reset_all
+
+    reset_all()
 
 
-def graph_break(msg="") -> None:
-    """Where a trace would end; nothing to do."""
-    return None
-
-
-def optimize(backend="inductor", *, nopython=False, **kwargs):
-    """The decorator behind torch.compile."""
-    import torch
-
-    return torch.compile(backend=backend, fullgraph=nopython, dynamic=kwargs.get("dynamic"))
-
-
-def run(fn=None):
-    """fn with code that is compiled already, and no new."""
-    return fn
-
-
-skip = disallow_in_graph = forbid_in_graph = run
-
-
-def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None) -> None:
-    """Says that a size varies; sizes are never baked in."""
-    return None
-
-
-def mark_static(t, index=None) -> None:
-    """Says that a size does not vary."""
-    return None
-
-
-def mark_static_address(t, guard=True) -> None:
-    """Says that a tensor stays where it is."""
-    return None
-
-
-maybe_mark_dynamic = mark_unbacked = override_optimization_hint = mark_dynamic
-
-globals().update(_later.names(__name__, "explain export"))
-_SUBMODULES = _later.install(
+_SUBMODULES = _later.install(__name__, "")
+__getattr__ = _later.submodules(
     __name__,
-    """
-    backends.registry: register_backend
-    backends.common: aot_autograd
-    decorators: mark_static_address
-    """,
+    _SUBMODULES
+    | {
+        "backends",
+        "bytecode_analysis",
+        "bytecode_transformation",
+        "comptime",
+        "convert_frame",
+        "decorators",
+        "guards",
+        "source",
+        "test_case",
+        "testing",
+        "trace_rules",
+        "variables",
+    },
 )
-__getattr__ = _later.submodules(__name__, _SUBMODULES | {"testing", "utils"})

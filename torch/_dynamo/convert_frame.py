@@ -1,27 +1,38 @@
-"""The callback of the entry: compiles one frame and returns the entry of its code cache, or says
-that the frame runs as it is."""
+"""Compiles one frame: runs the translation, makes the guards, and returns the entry of the code
+cache or says that the frame runs as it is."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from torch._dynamo import config, trace_rules
-from torch._dynamo.exc import (
-    FailOnRecompileLimitHit,
-    InternalTorchDynamoError,
-    SkipFrame,
-    TorchDynamoException,
-)
-from torch._dynamo.utils import counters
+from torch._C._dynamo.guards import GlobalStateGuard
+from torch._dynamo import compile_log, config, trace_rules
+from torch._dynamo.exc import InternalTorchDynamoError, SkipFrame, TorchDynamoException
+from torch._dynamo.utils import CompilationMetrics, counters, dynamo_timed
+from torch._guards import CompileContext, compile_context
+from torch.utils.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from torch._C._dynamo.eval_frame import CodeCache, CompiledEntry
+    from torch._dynamo.translate import Translation
+
+__all__ = ["ConvertFrame", "GlobalStateGuard", "register_bytecode_hook"]
 
 log = logging.getLogger("torch._dynamo")
+BytecodeHook = Callable[[types.CodeType, types.CodeType], types.CodeType | None]
+_bytecode_hooks: dict[int, BytecodeHook] = {}
+
+
+def register_bytecode_hook(hook: BytecodeHook) -> RemovableHandle:
+    """hook(code, new code) may return other code to run in place of the new."""
+    handle = RemovableHandle(_bytecode_hooks)
+    _bytecode_hooks[handle.id] = hook
+    return handle
 
 
 @dataclasses.dataclass(eq=False)
@@ -40,39 +51,29 @@ class ConvertFrame:
         values: dict[str, object],
         cache: CodeCache,
     ) -> CompiledEntry | None:
-        if trace_rules.should_skip_code(code, fn_globals) or config.disable:
-            cache.skip = True
+        if trace_rules.should_skip_code(code, fn_globals):
             return None
-        if len(cache.entries) >= config.recompile_limit:
-            return self._at_limit(code, cache)
         counters["frames"]["total"] += 1
-        try:
-            return self._compile(code, fn_globals, closure, values, cache)
-        except SkipFrame as reason:
-            log.debug("%s runs as it is: %s", code.co_name, reason)
-            cache.skip = not cache.entries
-            return None
-        except TorchDynamoException:
-            if config.suppress_errors and not self.fullgraph:
-                log.warning("WON'T CONVERT %s", code.co_name, exc_info=True)
-                cache.skip = True
+        context = compile_log.next_compile_context(cache)
+        metrics = _metrics_of(code, context, cache)
+        with compile_context(context):
+            compile_log.started(code)
+            try:
+                with dynamo_timed("_compile.compile_inner", phase_name="entire_frame_compile"):
+                    return self._compile(code, fn_globals, closure, values, cache, metrics)
+            except SkipFrame as reason:
+                log.debug("%s runs as it is: %s", code.co_name, reason)
+                metrics.fail_type, metrics.fail_reason = "SkipFrame", str(reason)
                 return None
-            raise
-
-    def _at_limit(self, code: types.CodeType, cache: CodeCache) -> None:
-        if config.fail_on_recompile_limit_hit or self.fullgraph:
-            raise FailOnRecompileLimitHit(
-                f"recompile_limit reached with {'fullgraph=True' if self.fullgraph else ''}: "
-                f"{code.co_name} was compiled {len(cache.entries)} times"
-            )
-        log.warning(
-            "torch._dynamo hit config.recompile_limit (%s)\n   function: '%s' (%s:%s)",
-            config.recompile_limit,
-            code.co_name,
-            code.co_filename,
-            code.co_firstlineno,
-        )
-        cache.run_only = True
+            except TorchDynamoException as error:
+                metrics.fail_type, metrics.fail_reason = type(error).__name__, str(error)
+                if config.suppress_errors and not self.fullgraph:
+                    log.warning("WON'T CONVERT %s", code.co_name, exc_info=True)
+                    return None
+                raise
+            finally:
+                metrics.entire_frame_compile_time_s = time.time() - metrics.start_time
+                compile_log.finished(metrics)
 
     def _compile(
         self,
@@ -81,6 +82,7 @@ class ConvertFrame:
         closure: tuple[types.CellType, ...] | None,
         values: dict[str, object],
         cache: CodeCache,
+        metrics: CompilationMetrics,
     ) -> CompiledEntry:
         from torch._C._dynamo.eval_frame import CompiledEntry
         from torch._dynamo import guards, translate
@@ -90,17 +92,57 @@ class ConvertFrame:
             backend=self.backend, fullgraph=self.fullgraph, dynamic=self.dynamic, state=state
         )
         found = translate.translate(code, fn_globals, closure, values, options)
-        if found.break_reason is not None:
-            counters["graph_break"][str(found.break_reason)] += 1
+        compile_log.graph_break(found.break_reason)
         try:
             root, texts = guards.build(code, fn_globals, found.out)
         except Exception as error:
             raise InternalTorchDynamoError(f"{type(error).__name__}: {error}") from error
-        entry = CompiledEntry(found.code, root, self.backend, fn_globals, found.has_break)
-        entry.__dict__["guard_texts"] = texts
-        entry.__dict__["text"] = found.text
-        counters["frames"]["ok"] += 1
-        if found.graph is not None:
-            counters["stats"]["unique_graphs"] += 1
-            counters["stats"]["calls_captured"] += found.out.count_calls()
+        made = _hooked(code, found.code)
+        compile_log.graph(found.graph, found.out.compiled_name)
+        compile_log.bytecode(code, made)
+        compile_log.guards(root)
+        entry = CompiledEntry(made, root, self.backend, fn_globals, found.has_break)
+        entry.compile_id = CompileContext.current_compile_id()
+        entry.guard_texts = texts
+        entry.text = found.text
+        _count(found, texts, metrics)
         return entry
+
+
+def _hooked(code: types.CodeType, made: types.CodeType) -> types.CodeType:
+    for hook in list(_bytecode_hooks.values()):
+        made = hook(code, made) or made
+    return made
+
+
+def _metrics_of(
+    code: types.CodeType, context: CompileContext, cache: CodeCache
+) -> CompilationMetrics:
+    return CompilationMetrics(
+        compile_id=str(context.compile_id),
+        frame_key=str(context.compile_id.frame_id),
+        co_name=code.co_name,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        cache_size=len(cache.entries),
+        accumulated_cache_size=len(cache.entries),
+        start_time=time.time(),
+        config_suppress_errors=config.suppress_errors,
+        config_inline_inbuilt_nn_modules=config.inline_inbuilt_nn_modules,
+        specialize_float=config.specialize_float,
+        is_forward=True,
+    )
+
+
+def _count(found: Translation, texts: list[str], metrics: CompilationMetrics) -> None:
+    counters["frames"]["ok"] += 1
+    metrics.has_guarded_code = True
+    metrics.guard_count = len(texts)
+    if found.graph is None:
+        return
+    calls = found.out.count_calls()
+    counters["stats"]["unique_graphs"] += 1
+    counters["stats"]["calls_captured"] += calls
+    metrics.graph_op_count = calls
+    metrics.graph_node_count = len(found.graph.graph.nodes)
+    metrics.graph_input_count = len(found.inputs)

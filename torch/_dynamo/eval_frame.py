@@ -1,107 +1,437 @@
-"""The wrapper that torch.compile puts around a module."""
+"""torch.compile as a callable: which functions it wraps and how, what is asked before a frame is
+compiled, and the switches around it (disable, run, set_stance). The work per call is done in C++
+(torch/csrc/dynamo/eval_frame.h); what happens on a miss begins here."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+import sys
 import types
 from collections.abc import Callable
 
 import torch
+from torch._C._dynamo import eval_frame as _c
+from torch._C._dynamo.eval_frame import (
+    CodeCache,
+    CompiledEntry,
+    CompiledFunction,
+    DisabledFunction,
+    _debug_get_cache_entry_list,
+    reset_code,
+    skip_code,
+)
+from torch._dynamo import config
+from torch._dynamo.backends.registry import lookup_backend
 
-__all__ = ["OptimizedModule", "is_dynamo_supported"]
+__all__ = [
+    "OptimizedModule",
+    "OptimizeContext",
+    "_debug_get_cache_entry_list",
+    "disable",
+    "innermost_fn",
+    "is_dynamo_supported",
+    "optimize",
+    "optimize_assert",
+    "remove_from_cache",
+    "reset_code",
+    "run",
+    "skip_code",
+]
+
+_VERSIONS = ((3, 11), (3, 12), (3, 13))
+_FUNCTIONS = (CompiledFunction, DisabledFunction)
+# What a program asked for by set_stance; the C part knows force_eager by itself.
+STANCES = (
+    "default",
+    "eager_then_compile",
+    "aot_eager_then_compile",
+    "force_eager",
+    "eager_on_recompile",
+    "fail_on_recompile",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stance:
+    """When to compile and when to run eagerly."""
+
+    stance: str = "default"
+    skip_guard_eval_unsafe: bool = False
+    backend: str | Callable | None = None
+
+
+_stance = Stance()
 
 
 def is_dynamo_supported() -> bool:
     """Whether functions can be traced on this Python."""
-    return True
+    return sys.version_info[:2] in _VERSIONS
 
 
-def eager(gm: torch.fx.GraphModule, example_inputs: list[object]) -> Callable:
-    """The backend that runs a graph as it is."""
-    return gm.forward
+def check_if_dynamo_supported() -> None:
+    """Raises where functions cannot be traced."""
+    if not is_dynamo_supported():
+        raise RuntimeError(f"Python {sys.version_info[0]}.{sys.version_info[1]}+ not yet supported "
+                           "for torch.compile")  # fmt: skip
 
 
-def _backend(backend: str | Callable) -> Callable:
-    if backend == "eager":
-        return eager
-    return torch._dynamo.lookup_backend(backend)
+# ---- one frame
 
 
-def optimize_callable(
-    model: Callable, backend: str | Callable, fullgraph: bool = False, dynamic: bool | None = None
-) -> Callable:
-    """What torch.compile returns for a function or a module."""
-    from torch._C._dynamo.eval_frame import CompiledFunction
-    from torch._dynamo.convert_frame import ConvertFrame
+class FrameCompiler:
+    """What the entry calls when no compiled form fits: asks the stance, the settings and the
+    limits, then compiles. One belongs to each torch.compile."""
 
-    found = _backend(backend)
-    callback = ConvertFrame(found, fullgraph, dynamic)
-    if isinstance(model, torch.nn.Module):
-        made = OptimizedModule(model)
-        made.dynamo_ctx = callback
-        made.__dict__["forward"] = CompiledFunction(_caller(model), callback, found)
-        return made
-    if isinstance(model, type):
-        return model
-    if not isinstance(model, types.FunctionType | types.MethodType):
-        function = getattr(model, "__wrapped__", None) or type(model).__call__
-        if isinstance(function, types.FunctionType) and not hasattr(model, "__wrapped__"):
-            return CompiledFunction(types.MethodType(function, model), callback, found)
-        return CompiledFunction(_caller(model), callback, found)
-    return CompiledFunction(model, callback, found)
+    def __init__(
+        self, backend: Callable, fullgraph: bool, dynamic: bool | None, **hooks: object
+    ) -> None:
+        self.backend = backend
+        self.fullgraph = fullgraph
+        self.dynamic = dynamic
+        self.hooks = hooks
+        self._convert: Callable | None = None
+
+    @property
+    def convert(self) -> Callable:
+        """The translation of frames; loaded with the first."""
+        if self._convert is None:
+            from torch._dynamo.convert_frame import ConvertFrame
+
+            self._convert = ConvertFrame(self.backend, self.fullgraph, self.dynamic)
+        return self._convert
+
+    def __call__(
+        self,
+        code: types.CodeType,
+        fn_globals: dict[str, object],
+        closure: tuple[types.CellType, ...] | None,
+        values: dict[str, object],
+        cache: CodeCache,
+    ) -> CompiledEntry | bool | None:
+        from torch._dynamo import recompiles
+
+        if config.disable:
+            return False
+        known = any(entry.backend is self.backend for entry in cache.entries)
+        if not self._stance_allows(code, cache, known):
+            return False
+        if known:
+            frame = {**values, **dict(zip(code.co_freevars, closure or (), strict=False))}
+            found = recompiles.failures(cache, self.backend, frame)
+            limit = recompiles.is_over_limit(cache, self.backend)
+            fail = self.hooks.get("guard_fail_fn")
+            if fail is not None and found:
+                fail(GuardFail("; ".join(found[0].texts), code))
+            if limit is not None:
+                recompiles.refuse(code, limit, found, self.fullgraph)
+                cache.run_only = True
+                return False
+            recompiles.report(code, found)
+        return self.convert(code, fn_globals, closure, values, cache)
+
+    def _stance_allows(self, code: types.CodeType, cache: CodeCache, known: bool) -> bool:
+        stance = _stance.stance
+        if stance == "default":
+            return True
+        if stance == "fail_on_recompile" and known:
+            raise RuntimeError(
+                "Detected recompile when torch.compile stance is 'fail_on_recompile'. "
+                f"filename: '{code.co_filename}', function name: '{code.co_name}', "
+                f"line number: {code.co_firstlineno}"
+            )
+        if stance in ("eager_then_compile", "aot_eager_then_compile"):
+            first = not cache.__dict__.get("ran_eagerly", False)
+            cache.__dict__["ran_eagerly"] = True
+            return not first
+        return not (stance == "eager_on_recompile" and known)
 
 
-def _caller(model: Callable) -> Callable:
+@dataclasses.dataclass
+class GuardFail:
+    """What guard_fail_fn is told."""
+
+    reason: str
+    orig_code: types.CodeType
+
+
+# ---- what is wrapped
+
+
+def innermost_fn(fn: Callable, unaltered_fn_attr: str = "_torchdynamo_orig_callable") -> Callable:
+    """The function that wrappers of this package were put around."""
+    while hasattr(fn, unaltered_fn_attr):
+        inner = getattr(fn, unaltered_fn_attr)
+        if not callable(inner):
+            raise AssertionError(f"A callable function is expected, but {type(inner)} is provided.")
+        fn = inner
+    return fn
+
+
+def caller_of(target: Callable) -> types.FunctionType:
     """A function with bytecode that calls something without."""
 
-    def call(*args: object, **kwargs: object) -> object:
-        return model(*args, **kwargs)
+    def inner(*args: object, **kwargs: object) -> object:
+        return target(*args, **kwargs)
 
-    return call
+    functools.update_wrapper(inner, target, updated=())
+    return inner
+
+
+class OptimizeContext:
+    """Wraps functions and modules so that calls are compiled."""
+
+    def __init__(
+        self, callback: FrameCompiler | None, *, run_only: bool = False, export: bool = False
+    ) -> None:
+        self.callback = callback
+        self.run_only = run_only
+        self.export = export
+
+    @property
+    def backend(self) -> Callable | None:
+        """The backend whose forms are used."""
+        return None if self.callback is None else self.callback.backend
+
+    def _wrap(self, function: types.FunctionType) -> CompiledFunction:
+        return CompiledFunction(function, self.callback, self.backend, self.run_only)
+
+    def __call__(self, fn: Callable) -> Callable:
+        if isinstance(fn, torch.nn.Module):
+            return OptimizedModule(innermost_module(fn), self)
+        if inspect.isclass(fn):
+            # Instances are made as ever; what is called is compiled.
+            call = fn.__dict__.get("__call__")
+            if isinstance(call, types.FunctionType):
+                fn.__call__ = self._wrap(call)
+            return fn
+        if not callable(fn):
+            raise AssertionError(f"A callable function is expected, but {type(fn)} is provided.")
+        if isinstance(fn, types.MethodType):
+            inner = innermost_fn(fn.__func__)
+            if isinstance(inner, types.FunctionType):
+                return types.MethodType(self._wrap(inner), fn.__self__)
+            return self._wrap(caller_of(fn))
+        if isinstance(fn, CompiledFunction):
+            fn = innermost_fn(fn)
+        if isinstance(fn, types.FunctionType):
+            return self._wrap(fn)
+        return self._wrap(caller_of(fn))
+
+    def __enter__(self) -> None:
+        if config.raise_on_ctx_manager_usage:
+            raise RuntimeError(
+                "torch._dynamo.optimize(...) is used with a context manager. Please refer to "
+                "https://pytorch.org/tutorials/intermediate/torch_compile_tutorial.html to use "
+                "torch._dynamo.optimize(...) as an annotation/decorator. "
+            )
+        self._before = _c.set_eval_frame(False if self.run_only else self.callback)
+
+    def __exit__(self, *error: object) -> None:
+        _c.set_eval_frame(self._before)
+
+
+def innermost_module(mod: torch.nn.Module) -> torch.nn.Module:
+    """The module inside wrappers of torch.compile."""
+    while isinstance(mod, OptimizedModule):
+        mod = mod._orig_mod
+    return mod
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class OptimizedModule(torch.nn.Module):
     """What torch.compile(module) returns: a module whose one child `_orig_mod` does the work, so
     that the keys of its state_dict are those of PyTorch."""
 
-    def __init__(self, mod, dynamo_ctx=None) -> None:
+    _OWN = frozenset({"_orig_mod", "dynamo_ctx", "_compiled_forward", "_compiled_call"})
+
+    def __init__(self, mod: torch.nn.Module, dynamo_ctx: Callable | None = None) -> None:
         super().__init__()
-        # None says that nothing was compiled; programs ask whether the attribute is there.
-        self.dynamo_ctx = dynamo_ctx
         self._orig_mod = mod
+        object.__setattr__(self, "dynamo_ctx", dynamo_ctx)
+        self._compile_again()
 
-    def forward(self, *args, **kwargs):
-        return self._orig_mod(*args, **kwargs)
+    def _compile_again(self) -> None:
+        context = self.dynamo_ctx
+        call = None if context is None else context(caller_of(self._orig_mod))
+        object.__setattr__(self, "_compiled_call", call)
+        object.__setattr__(self, "_compiled_forward", None)
 
-    def __getattr__(self, name):
+    def forward(self, *args: object, **kwargs: object) -> object:
+        """The module's own call. Without hooks its forward is compiled by itself."""
+        mod = self._orig_mod
+        if self._compiled_call is None:
+            return mod(*args, **kwargs)
+        state = mod.__dict__
+        if any(state[name] for name in _HOOKS) or "forward" in state:
+            return self._compiled_call(*args, **kwargs)
+        if self._compiled_forward is None:
+            function = innermost_fn(type(mod).forward)
+            if not isinstance(function, types.FunctionType):
+                return self._compiled_call(*args, **kwargs)
+            object.__setattr__(self, "_compiled_forward", self.dynamo_ctx(function))
+        return self._compiled_forward(mod, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> object:
         if name == "_orig_mod":
             return self._modules["_orig_mod"]
         return getattr(self._orig_mod, name)
 
-    def __setattr__(self, name, value) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         # The training flag and all else belong to the module inside; what Module itself keeps, to
         # the wrapper.
         inner = self.__dict__.get("_modules", {}).get("_orig_mod")
-        if inner is None or name == "_orig_mod" or name in self.__dict__:
+        if inner is None or name in self._OWN or name in self.__dict__:
             super().__setattr__(name, value)
             if inner is not None and name == "training":
                 inner.training = value
             return
         setattr(inner, name, value)
 
-    def __dir__(self):
+    def __delattr__(self, name: str) -> None:
+        if name in self._OWN or name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(self._orig_mod, name)
+
+    def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
-    def __reduce__(self):
-        return type(self), (self._orig_mod,)
+    def __reduce__(self) -> tuple[type, tuple[torch.nn.Module, Callable | None]]:
+        return type(self), (self._orig_mod, self.dynamo_ctx)
 
     def __len__(self) -> int:
         return len(self._orig_mod)
 
-    def __iter__(self):
+    def __iter__(self) -> object:
         return iter(self._orig_mod)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: object) -> object:
         return self._orig_mod[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._orig_mod
 
     def __bool__(self) -> bool:
         return True
+
+
+# ---- the public functions
+
+
+def optimize(
+    backend: str | Callable = "inductor",
+    *,
+    nopython: bool = False,
+    error_on_graph_break: bool | None = None,
+    guard_export_fn: Callable | None = None,
+    guard_fail_fn: Callable | None = None,
+    guard_filter_fn: Callable | None = None,
+    disable: bool = False,
+    dynamic: bool | None = None,
+    package: object = None,
+    rebuild_ctx: object = None,
+) -> Callable:
+    """The decorator behind torch.compile."""
+    if disable or config.disable:
+        return lambda fn=None: fn
+    check_if_dynamo_supported()
+    callback = FrameCompiler(
+        lookup_backend(backend),
+        nopython,
+        dynamic,
+        guard_export_fn=guard_export_fn,
+        guard_fail_fn=guard_fail_fn,
+        guard_filter_fn=guard_filter_fn,
+    )
+    return OptimizeContext(callback)
+
+
+def optimize_assert(
+    backend: str | Callable, *, dynamic: bool | None = None, export: bool = False, **hooks: object
+) -> Callable:
+    """optimize, where a graph break is an error."""
+    callback = FrameCompiler(lookup_backend(backend), True, dynamic, **hooks)
+    return OptimizeContext(callback, export=export)
+
+
+def run(fn: Callable | None = None) -> Callable:
+    """fn with code that is compiled already, and no new."""
+    context = OptimizeContext(None, run_only=True)
+    return context if fn is None else context(innermost_fn(fn))
+
+
+def disable(
+    fn: Callable | None = None,
+    recursive: bool = True,
+    *,
+    reason: str | None = None,
+    wrapping: bool = True,
+) -> Callable:
+    """Marks a function as not to be compiled, with everything it calls unless recursive=False."""
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason, wrapping=wrapping)
+    if not recursive:
+        inner = innermost_fn(fn)
+        if isinstance(inner, types.FunctionType):
+            skip_code(inner.__code__)
+        inner._torchdynamo_disable = True
+        inner._torchdynamo_disable_msg = reason
+        return inner
+    if isinstance(fn, torch.nn.Module):
+        wrapped = OptimizedModule(innermost_module(fn))
+        object.__setattr__(wrapped, "_compiled_call", _marked(caller_of(fn), reason))
+        object.__setattr__(wrapped, "_compiled_forward", wrapped._compiled_call)
+        return wrapped
+    if inspect.isclass(fn):
+        for name, value in list(vars(fn).items()):
+            if isinstance(value, types.FunctionType):
+                setattr(fn, name, _marked(value, reason))
+        return fn
+    if isinstance(fn, types.MethodType):
+        return types.MethodType(_marked(fn.__func__, reason), fn.__self__)
+    return _marked(innermost_fn(fn), reason)
+
+
+def _marked(fn: Callable, reason: str | None) -> DisabledFunction:
+    made = DisabledFunction(fn)
+    made._torchdynamo_disable = True
+    made._torchdynamo_disable_msg = reason
+    made._torchdynamo_disable_recursive = True
+    return made
+
+
+def skip(fn: Callable | None = None) -> Callable:
+    """Marks a function as not to be compiled; what it calls is."""
+    return skip if fn is None else disable(fn, recursive=False)
+
+
+def remove_from_cache(f: Callable | types.CodeType) -> None:
+    """Forgets what was compiled for a function."""
+    if isinstance(f, types.CodeType):
+        reset_code(f)
+    elif hasattr(f, "__code__"):
+        reset_code(f.__code__)
+    elif isinstance(getattr(f, "forward", None), types.MethodType):
+        reset_code(f.forward.__code__)
+    else:
+        from torch._dynamo import reset
+
+        reset()
+
+
+def set_stance_value(new: Stance) -> Stance:
+    """Sets the stance; returns the one before."""
+    global _stance
+    if new.stance not in STANCES:
+        raise RuntimeError(
+            f"invalid torch.compile stance '{new.stance}', expected one of {STANCES}"
+        )
+    if new.stance == "force_eager" and new.backend is not None:
+        raise RuntimeError("force_backend cannot be used with stance 'force_eager'")
+    before, _stance = _stance, new
+    _c.set_force_eager(new.stance == "force_eager")
+    return before

@@ -1,33 +1,36 @@
-"""Logging of the compiler's parts: plain loggers of the standard library."""
+"""Logging of the compiler's parts: short names for loggers, kinds of output that can be switched
+on, TORCH_LOGS, TORCH_TRACE. The loggers are those of the standard library."""
 
-import logging
+import torch._logging._registrations  # noqa: F401  (registers)
+from torch._logging._internal import (
+    DEFAULT_LOG_LEVEL as DEFAULT_LOGGING,
+)
+from torch._logging._internal import (
+    LazyString,
+    _init_logs,
+    getArtifactLogger,
+    hide_warnings,
+    set_logs,
+    warning_once,
+)
+from torch._logging.structured import (
+    dtrace_structured,
+    get_structured_logging_overhead,
+    trace_structured,
+    trace_structured_artifact,
+)
 
-__all__ = ["getArtifactLogger", "set_logs", "trace_structured", "warning_once"]
+__all__ = [
+    "DEFAULT_LOGGING",
+    "LazyString",
+    "dtrace_structured",
+    "getArtifactLogger",
+    "get_structured_logging_overhead",
+    "hide_warnings",
+    "set_logs",
+    "trace_structured",
+    "trace_structured_artifact",
+    "warning_once",
+]
 
-
-def getArtifactLogger(module_qname, artifact_name):
-    """The logger for one kind of output of a module."""
-    return logging.getLogger(f"{module_qname}.__{artifact_name}")
-
-
-def set_logs(*, all=None, modules=None, **levels) -> None:
-    """Sets levels of loggers: of all of torch, or of the modules named."""
-    if all is not None:
-        logging.getLogger("torch").setLevel(all)
-    for name, level in (modules or {}).items():
-        logging.getLogger(name).setLevel(level)
-
-
-def trace_structured(*args, **kwargs) -> None:
-    """Notes something for a trace of the compiler; there is none."""
-    return None
-
-
-_said = set()
-
-
-def warning_once(logger_obj, *args, **kwargs) -> None:
-    """logger_obj.warning, once for the same text."""
-    if args not in _said:
-        _said.add(args)
-        logger_obj.warning(*args, **kwargs)
+_init_logs()

@@ -1,9 +1,11 @@
-"""What programs tell a compiler about their functions. There is no compiler yet (torch.compile runs
-functions as they are), so the marks are accepted and have nothing to change."""
+"""What programs tell the compiler about their functions, and what they ask it. `import torch` loads
+none of the compiler: each function loads it when it is called."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import _later
@@ -39,61 +41,90 @@ __all__ = [
     "wrap_numpy",
 ]
 
-_STANCES = (
-    "default",
-    "force_eager",
-    "eager_on_recompile",
-    "fail_on_recompile",
-    "eager_then_compile",
-)
-_default_backend = "inductor"
+F = TypeVar("F", bound=Callable)
+_default_backend: str | Callable = "inductor"
+# Set while a program is compiled or exported without bytecode being read.
+_is_compiling_flag = False
+_is_exporting_flag = False
 
 
-def compile(*args, **kwargs):
+def compile(*args: object, **kwargs: object) -> Callable:
     """torch.compile."""
     return torch.compile(*args, **kwargs)
 
 
 def reset() -> None:
     """Forgets all compiled code."""
-    from torch._C._dynamo.eval_frame import reset_all
+    import torch._dynamo
 
-    reset_all()
+    torch._dynamo.reset()
+
+
+# ---- questions
 
 
 def is_compiling() -> bool:
-    """Whether the code is being compiled or exported: never."""
-    return False
+    """Whether the code is being compiled or exported."""
+    return _is_compiling_flag
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether the code is being traced: never."""
+    """Whether the code is being traced; the tracer replaces the call by True."""
     return False
 
 
 def is_exporting() -> bool:
-    """Whether the code is being exported: never."""
-    return False
+    """Whether the code is being exported."""
+    return _is_exporting_flag
 
 
-def disable(fn=None, recursive=True, *, reason=None):
+def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
+    """Names of the backends that are there."""
+    import torch._dynamo
+
+    return torch._dynamo.list_backends(exclude_tags)
+
+
+def set_default_backend(backend: str | Callable) -> None:
+    """The backend torch.compile uses when none is named."""
+    global _default_backend
+    _default_backend = backend
+
+
+def get_default_backend() -> str | Callable:
+    """What set_default_backend set."""
+    return _default_backend
+
+
+# ---- marks
+
+
+def disable(
+    fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None
+) -> Callable:
     """Marks a function as not to be compiled; usable as a decorator."""
-    if fn is None:
-        return functools.partial(disable, recursive=recursive, reason=reason)
-    return fn
+    import torch._dynamo
+
+    return torch._dynamo.disable(fn, recursive, reason=reason)
 
 
-def allow_in_graph(fn):
+def allow_in_graph(fn: F) -> F:
     """Marks a function, or several, as opaque to the compiler."""
-    return fn
+    import torch._dynamo
+
+    return torch._dynamo.allow_in_graph(fn)
 
 
-def assume_constant_result(fn):
+def assume_constant_result(fn: F) -> F:
     """Marks a function whose result does not change."""
-    return fn
+    import torch._dynamo
+
+    return torch._dynamo.assume_constant_result(fn)
 
 
-def nested_compile_region(fn=None, options=None, *, max_reuse_entries=None):
+def nested_compile_region(
+    fn: Callable | None = None, options: object = None, *, max_reuse_entries: int | None = None
+) -> Callable:
     """Marks a function to be compiled once and used in many places."""
     if fn is None:
         return functools.partial(nested_compile_region, options=options)
@@ -101,68 +132,44 @@ def nested_compile_region(fn=None, options=None, *, max_reuse_entries=None):
 
 
 def substitute_in_graph(
-    original_fn,
+    original_fn: Callable,
     *,
-    can_constant_fold_through=False,
-    skip_signature_check=False,
-    is_embedded_type=False,
-):
-    """A decorator for what a compiler shall use in place of original_fn."""
-    if not callable(original_fn):
-        raise TypeError("substitute_in_graph expects a callable")
+    can_constant_fold_through: bool = False,
+    skip_signature_check: bool = False,
+    is_embedded_type: bool = False,
+) -> Callable[[F], F]:
+    """A decorator for what the compiler uses in place of original_fn."""
+    import torch._dynamo
 
-    def mark(traceable_fn):
-        if not callable(traceable_fn):
-            raise TypeError("substitute_in_graph expects a callable")
-        return traceable_fn
-
-    return mark
-
-
-def list_backends(exclude_tags=("debug", "experimental")):
-    """Names of the backends that are there: those of torch._dynamo.register_backend."""
-    from torch import _dynamo
-
-    return _dynamo.list_backends(exclude_tags)
+    return torch._dynamo.substitute_in_graph(
+        original_fn,
+        can_constant_fold_through=can_constant_fold_through,
+        skip_signature_check=skip_signature_check,
+        is_embedded_type=is_embedded_type,
+    )
 
 
-def set_default_backend(backend) -> None:
-    """The backend torch.compile uses when none is named."""
-    global _default_backend
-    _default_backend = backend
+def set_stance(
+    stance: str = "default",
+    *,
+    skip_guard_eval_unsafe: bool = False,
+    force_backend: str | Callable | None = None,
+) -> object:
+    """When to compile and when to run eagerly; a function, a context manager and a decorator."""
+    import torch._dynamo
+
+    return torch._dynamo.set_stance(
+        stance, skip_guard_eval_unsafe=skip_guard_eval_unsafe, force_backend=force_backend
+    )
 
 
-def get_default_backend() -> str:
-    """What set_default_backend set."""
-    return _default_backend
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Whether ranks agree on their guards; returns what it was before."""
+    from torch._dynamo import config
 
-
-class set_stance:
-    """When to compile and when to run eagerly; a function, a context manager and a decorator.
-    Everything runs eagerly, so that only the name is checked."""
-
-    def __init__(
-        self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None
-    ) -> None:
-        if stance not in _STANCES:
-            raise RuntimeError(
-                f"invalid torch.compile stance '{stance}', expected one of {_STANCES}"
-            )
-        self.stance = stance
-
-    def __call__(self, fn):
-        return fn
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc) -> None:
-        return None
-
-
-def set_enable_guard_collectives(enabled) -> bool:
-    """Returns what it was before: off."""
-    return False
+    before = config.enable_guard_collectives
+    config.enable_guard_collectives = enabled
+    return before
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -170,12 +177,12 @@ def cudagraph_mark_step_begin() -> None:
     return None
 
 
-def wrap_numpy(fn):
+def wrap_numpy(fn: Callable) -> Callable:
     """A function of NumPy arrays as a function of tensors."""
     from torch.utils import _pytree as pytree
 
     @functools.wraps(fn)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: object, **kwargs: object) -> object:
         import numpy
 
         args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.numpy(), (args, kwargs))
@@ -184,14 +191,47 @@ def wrap_numpy(fn):
     return wrapped
 
 
-def keep_portable_guards_unsafe(guard_entries):
-    """Which guards to keep: all."""
-    return [True] * len(guard_entries)
+# ---- which guards to keep (guard_filter_fn)
 
 
-keep_tensor_guards_unsafe = skip_all_guards_unsafe = keep_portable_guards_unsafe
-skip_guard_on_all_nn_modules_unsafe = skip_guard_on_globals_unsafe = keep_portable_guards_unsafe
-skip_guard_on_inbuilt_nn_modules_unsafe = keep_portable_guards_unsafe
+def keep_portable_guards_unsafe(guard_entries: Sequence[object]) -> list[bool]:
+    """Guards that mean something in another process."""
+    unportable = ("ID_MATCH", "CLOSURE_MATCH", "WEAKREF_ALIVE", "DICT_VERSION")
+    return [entry.guard_type not in unportable for entry in guard_entries]
+
+
+def keep_tensor_guards_unsafe(
+    guard_entries: Sequence[object], keep_parameters: bool = False
+) -> list[bool]:
+    """Guards on tensors, without those on parameters."""
+    return [
+        entry.guard_type == "TENSOR_MATCH"
+        and (keep_parameters or not isinstance(entry.value, torch.nn.Parameter))
+        for entry in guard_entries
+    ]
+
+
+def skip_all_guards_unsafe(guard_entries: Sequence[object]) -> list[bool]:
+    """No guards at all."""
+    return [False] * len(guard_entries)
+
+
+def skip_guard_on_all_nn_modules_unsafe(guard_entries: Sequence[object]) -> list[bool]:
+    """Guards but those on modules."""
+    return [not entry.orig_guard.source.is_unspecialized_nn_module() for entry in guard_entries]
+
+
+def skip_guard_on_inbuilt_nn_modules_unsafe(guard_entries: Sequence[object]) -> list[bool]:
+    """Guards but those on modules of torch.nn."""
+    return [
+        not entry.orig_guard.source.is_unspecialized_builtin_nn_module() for entry in guard_entries
+    ]
+
+
+def skip_guard_on_globals_unsafe(guard_entries: Sequence[object]) -> list[bool]:
+    """Guards but those on globals."""
+    return [not entry.is_global for entry in guard_entries]
+
 
 globals().update(
     _later.names(__name__, "load_cache_artifacts load_compiled_function save_cache_artifacts")

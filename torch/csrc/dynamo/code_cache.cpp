@@ -205,7 +205,8 @@ PyObject* call_entry(const PyRef& held, PyObject* closure, const BoundFrame& fra
 }
 
 // The first entry whose guards hold, moved to the front; null where none does.
-PyRef find_entry(CacheObject* cache, PyObject* backend, const BoundFrame& frame) {
+// With `any` the forms of all backends are looked at.
+PyRef find_entry(CacheObject* cache, PyObject* backend, bool any, const BoundFrame& frame) {
   PyObject* entries = cache->entries;
   FrameView view;
   view.values = frame.values.data();
@@ -213,7 +214,7 @@ PyRef find_entry(CacheObject* cache, PyObject* backend, const BoundFrame& frame)
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries); ++i) {
     PyRef held = PyRef::borrow(PyList_GET_ITEM(entries, i));
     EntryObject* entry = as_entry(held.get());
-    if (entry->backend != backend) continue;
+    if (!any && entry->backend != backend) continue;
     if (entry->guards != Py_None) {
       const PyRef guards = PyRef::borrow(entry->guards);
       if (!guards || !check_root(as_manager(guards.get()), Py_None, view)) continue;
@@ -265,7 +266,7 @@ Verdict run_compiled(PyObject* code, PyObject* globals, PyObject* closure, const
   if (cache->compiled || (cache->skip && PyList_GET_SIZE(cache->entries) == 0))
     return Verdict::Skip;
   const ThreadState state = given;
-  PyRef entry = find_entry(cache, state.backend, frame);
+  PyRef entry = find_entry(cache, state.backend, state.run_only, frame);
   if (!entry) {
     if (!state.callback || cache->run_only || cache->skip) return Verdict::Skip;
     PyObject* made =

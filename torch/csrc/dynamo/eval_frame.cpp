@@ -174,6 +174,13 @@ template <const char* (*name)()> int keep_own(PyObject* self, PyObject* value, v
   return value ? PyDict_SetItemString(object->dict, name(), value)
                : PyDict_DelItemString(object->dict, name());
 }
+// Pickled, as functions are, by name.
+PyObject* reduce(PyObject* self, PyObject*) {
+  return PyObject_GetAttrString(as_function(self)->function, "__qualname__");
+}
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+
 const char* doc_name() { return "__doc__"; }
 const char* module_name() { return "__module__"; }
 
@@ -204,6 +211,7 @@ bool add_function_type(PyObject* module, PyTypeObject* type, newfunc make, const
   type->tp_weaklistoffset = offsetof(FunctionObject, weakrefs);
   type->tp_getset = attributes;
   type->tp_members = members;
+  type->tp_methods = methods;
   type->tp_doc = doc;
   return python::add_type(module, type);
 }
@@ -225,7 +233,7 @@ PyObject* py_set_eval_frame(PyObject*, PyObject* callback) {
   delete scope;
   scope = nullptr;
   if (callback == Py_None) return before.release();
-  PyRef backend(callback == Py_False ? nullptr : PyObject_GetAttrString(callback, "_backend_key"));
+  PyRef backend(callback == Py_False ? nullptr : PyObject_GetAttrString(callback, "backend"));
   if (!backend) {
     PyErr_Clear();
     backend = PyRef::borrow(Py_None);

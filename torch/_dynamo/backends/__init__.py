@@ -1,0 +1,1 @@
+"""What torch.compile hands graphs to."""
