@@ -435,12 +435,17 @@ class _settings:
 
     def __enter__(self) -> None:
         self.grad = torch.is_grad_enabled()
+        self.depth = len(torch._C._functorch._level_kinds())
         self.limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(self.limit, 8000))
 
     def __exit__(self, *error: object) -> None:
         torch._C._set_grad_enabled(self.grad)
         sys.setrecursionlimit(self.limit)
+        # Levels of transforms that a trace opened and did not come to close.
+        for kind in reversed(torch._C._functorch._level_kinds()[self.depth :]):
+            name = "func" if kind == "functionalize" else kind
+            getattr(torch._C._functorch, f"_{name}_decrement_nesting")()
 
 
 def translate(

@@ -5,8 +5,9 @@ views of one meta tensor."""
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,6 +23,17 @@ _ABOVE_META = torch._C.DispatchKeySet(torch._C.DispatchKey.Fake) | torch._C.Disp
     torch._C.DispatchKey.Python
 )
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
+@contextlib.contextmanager
+def _outside_of_transforms() -> Iterator[None]:
+    """A block that no function transform sees: an image belongs to the program, not to a level."""
+    active = torch._C._are_functorch_transforms_active()
+    scope = torch._C._functorch._set_levels_aside() if active else None
+    try:
+        yield
+    finally:
+        del scope
 
 
 def is_sparse_coo(t: object) -> bool:
@@ -217,7 +229,7 @@ class MetaConverter:
         number = self.describer.get_tensor_id(t)
         if number in self.tensor_memo:
             return self.tensor_memo[number]
-        with torch._C.DisableTorchFunctionSubclass():
+        with _outside_of_transforms(), torch._C.DisableTorchFunction():
             made = self._view_image(t) if t._is_view() else self._own_image(t)
             if t.is_leaf and t.grad is not None:
                 made.grad = self._with(self._symbols.of_grad(), t.grad)

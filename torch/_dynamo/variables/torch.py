@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.polyfills import transforms
 from torch._dynamo.trace_rules import CONSTANT, FORBID, GRAPH, INLINE, SKIP, handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.builtin import call_c_function, fold
@@ -302,7 +303,7 @@ def apply_autograd_function(
     return tx.out.call_effect(tx, value.apply, args, kwargs)
 
 
-for _fn, _other in polyfills.SUBSTITUTES.items():
+for _fn, _other in (*polyfills.SUBSTITUTES.items(), *transforms.SUBSTITUTES.items()):
     trace_rules.register(_fn, ("substitute", _other))
 del _other
 

@@ -88,6 +88,15 @@ BelowLevel::~BelowLevel() {
   include(kFreshKey, included_);
 }
 
+LevelsSetAside::LevelsSetAside() {
+  levels_.swap(stack());
+  update_mode_keys();
+}
+LevelsSetAside::~LevelsSetAside() {
+  levels_.swap(stack());
+  update_mode_keys();
+}
+
 LevelPtr push_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
   register_kernels(kind == LevelKind::Functionalize);
   LevelPtr level = c10::make_intrusive<Level>();

@@ -109,6 +109,17 @@ class TORCH_API BelowLevel {
   uint64_t limit_;
   bool included_;
 };
+// A scope in which no level is open, for work that belongs to no transform.
+class TORCH_API LevelsSetAside {
+ public:
+  LevelsSetAside();
+  ~LevelsSetAside();
+  LevelsSetAside(const LevelsSetAside&) = delete;
+  LevelsSetAside& operator=(const LevelsSetAside&) = delete;
+
+ private:
+  std::vector<LevelPtr> levels_;
+};
 // The newest open grad or jvp level that is older than the level whose values are worked on; null
 // where there is none.
 TORCH_API LevelPtr level_of_fresh_tensors();

@@ -243,6 +243,17 @@ PyObject* enter_below(PyObject*, PyObject* depth) {
   });
 }
 
+void bring_back(PyObject* capsule) {
+  delete static_cast<LevelsSetAside*>(PyCapsule_GetPointer(capsule, "torch.levels"));
+}
+// Until the object that is returned goes, no level is open.
+PyObject* set_levels_aside(PyObject*, PyObject*) {
+  auto* scope = new LevelsSetAside();
+  PyObject* held = PyCapsule_New(scope, "torch.levels", bring_back);
+  if (held == nullptr) delete scope;
+  return held;
+}
+
 // ---- inspection
 PyObject* is_wrapped(PyObject*, PyObject* o) {
   return guarded([&] { return new_bool(wrapper_of(tensor_argument(o)) != nullptr); });
@@ -367,6 +378,7 @@ PyMethodDef functions[] = {
     {"maybe_current_level", current_level, METH_NOARGS, nullptr},
     {"_level_kinds", level_kinds, METH_NOARGS, nullptr},
     {"_enter_below", enter_below, METH_O, nullptr},
+    {"_set_levels_aside", set_levels_aside, METH_NOARGS, nullptr},
     {"_vmap_info", vmap_info, METH_O, nullptr},
     {"_grad_mode_outside", grad_mode_outside, METH_O, nullptr},
     {"_add_batch_dim", add_batch_dim, METH_VARARGS, nullptr},
