@@ -126,10 +126,6 @@ _FSDP = (
     "ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy StateDictConfig "
     "StateDictSettings StateDictType UnshardHandle fully_shard register_fsdp_forward_method"
 )
-_TENSOR = (
-    "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor "
-    "empty full init_device_mesh ones rand randn zeros"
-)
 _COMPRESS = (
     "fp16_compress_hook fp16_compress_wrapper bf16_compress_hook bf16_compress_wrapper "
     "allreduce_hook"
@@ -186,7 +182,6 @@ _SUBMODULES = _later.install(
     pipelining.stage: PipelineStage
     rpc.functions: async_execution
     run: get_args_parser main run
-    tensor: {_TENSOR}
     tensor.device_mesh: DeviceMesh init_device_mesh
     tensor.debug: CommDebugMode
     tensor._utils: compute_local_shape_and_global_offset
@@ -194,13 +189,10 @@ _SUBMODULES = _later.install(
     tensor.experimental._attention: set_rotate_method
     tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel parallelize_module
     tensor.parallel.style: ColwiseParallel ParallelStyle RowwiseParallel
-    tensor.placement_types: Partial Placement Replicate Shard _StridedShard
-    _tensor: {_TENSOR}
     _tensor.experimental: implicit_replication
-    _tensor.placement_types: Partial Placement Replicate Shard DTensorSpec TensorMeta
     _shard.sharded_tensor: ShardedTensor
     utils: _sync_module_states
     """,  # noqa: E501
 )
-_SUBMODULES |= {"autograd", "constants", "distributed_c10d", "rendezvous"}
+_SUBMODULES |= {"_tensor", "autograd", "constants", "distributed_c10d", "rendezvous", "tensor"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)
