@@ -48,8 +48,27 @@ def cls(name):
     def refuse(self, *args, **kwargs) -> None:
         _refuse(name)
 
-    body = {"__module__": module, "__doc__": "Not implemented yet.", "__init__": refuse}
+    body = {
+        "__module__": module,
+        "__doc__": "Not implemented yet.",
+        "__init__": refuse,
+        "with_args": classmethod(_Configured),
+    }
     return _LaterMeta(short, (), body)
+
+
+class _Configured:
+    """A class with some of its arguments given, as configurations of quantization hold it."""
+
+    def __init__(self, made, **kwargs) -> None:
+        self.made = made
+        self.kwargs = kwargs
+
+    def __call__(self, *args, **kwargs):
+        return self.made(*args, **{**self.kwargs, **kwargs})
+
+    def with_args(self, **kwargs):
+        return _Configured(self.made, **{**self.kwargs, **kwargs})
 
 
 def names(module, words):
@@ -65,6 +84,7 @@ class _Finder:
     """Finds the submodules of the tables given to install."""
 
     tables = {}
+    real = {}  # what exists of a module
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -79,6 +99,7 @@ class _Finder:
     @classmethod
     def exec_module(cls, module) -> None:
         module.__dict__.update(names(module.__name__, cls.tables[module.__name__]))
+        module.__dict__.update(cls.real.get(module.__name__, {}))
 
 
 def install(package, text) -> set[str]:

@@ -155,3 +155,82 @@ def test_method_closure_and_default_arguments() -> None:
     assert torch.equal(g(x), x + 1)
     shift = 5
     assert torch.equal(g(x), x + 5)
+
+
+def test_operators_of_functions_hold_graphs_of_their_own() -> None:
+    from torch._higher_order_ops.wrap import wrap
+
+    count = Count()
+    y = torch.randn(3)
+
+    @torch.compile(backend=count, fullgraph=True)
+    def f(x):
+        a = wrap(lambda z: z.sin() + y * x, x)
+        b = torch.cond(x.sum() > 0, lambda v: v + y, lambda v: v * x, (a,))
+        return torch.utils.checkpoint.checkpoint(torch.cos, b, use_reentrant=False)
+
+    for x in (torch.ones(3), -torch.ones(3)):
+        a = x.sin() + y * x
+        assert torch.equal(f(x), torch.cos(a + y if x.sum() > 0 else a * x))
+    assert len(count.graphs) == 1
+    names = [node.target for node in count.graphs[0].graph.nodes if node.op == "get_attr"]
+    assert names == ["wrap_body", "cond_true", "cond_false", "wrap_body_0"]
+
+
+def test_function_of_an_operator_that_changes_something_outside_is_refused() -> None:
+    from torch._higher_order_ops.wrap import wrap
+
+    seen = []
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def f(x):
+        def body(z):
+            seen.append(1)
+            return z + 1
+
+        return wrap(body, x)
+
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="not in the current scope"):
+        f(torch.ones(2))
+
+
+def test_iterators_go_on_after_a_break_without_running_ahead() -> None:
+    log = []
+
+    def f(x):
+        def step(v):
+            log.append(v)
+            return v + 1
+
+        values = map(step, [1, 2, 3])
+        rest = [10, 20]
+        it = iter(rest)
+        x = x + next(values) + next(it)
+        torch._dynamo.graph_break()
+        rest.append(30)
+        return x + next(values), list(it), list(enumerate(values, 5))
+
+    x = torch.ones(2)
+    expected, plain = f(x), list(log)
+    log.clear()
+    got = torch.compile(f, backend="eager")(x)
+    assert torch.equal(got[0], expected[0]) and got[1:] == expected[1:] and log == plain
+
+
+def test_disabled_function_runs_as_it_is_and_compiled_one_is_inlined() -> None:
+    count = Count()
+    seen = []
+
+    @torch.compiler.disable
+    def hidden(x):
+        seen.append(type(x))
+        return x + 1
+
+    inner = torch.compile(lambda x: x * 3, backend="eager")
+
+    @torch.compile(backend=count)
+    def f(x):
+        return hidden(inner(x) * 2) * 2
+
+    assert torch.equal(f(torch.ones(2)), torch.full((2,), 14.0))
+    assert seen == [torch.Tensor] and len(count.graphs) == 2

@@ -48,6 +48,7 @@ class Codegen:
         self._const_names: dict[int, str] = {}
         self._names: dict[int, str] = {}
         self._busy: set[int] = set()
+        self._cells: list[tuple[str, VariableTracker]] = []
         self._sources: dict[Source, str] = {}
         self.outputs: list[VariableTracker] = []
         self._outputs: dict[object, int] = {}
@@ -118,12 +119,18 @@ class Codegen:
         if id(vt) in self._busy:
             unimplemented("reconstruct", repr(vt), "an immutable value that contains itself")
         self._busy.add(id(vt))
+        outermost = len(self._busy) == 1
         graph_value = self.out.graph_value(vt)
         if graph_value is not None:
             text = self.graph_output(graph_value, vt)
         else:
             text = vt.reconstruct(self)
         self._busy.discard(id(vt))
+        while outermost and self._cells:
+            if id(vt) not in self._names:
+                self._names[id(vt)] = text = self.name_for(text)
+            name, contents = self._cells.pop()
+            self.load(f"{name}.cell_contents = {self.expr(contents)}")
         if id(vt) in self._names:
             return self._names[id(vt)]
         if vt.is_mutable() and not text.isidentifier():
@@ -161,7 +168,8 @@ class Codegen:
         name = self.name_for(f"{self.const(types.CellType)}()")
         self.made(cell, name)
         if cell.contents is not None:
-            self.load(f"{name}.cell_contents = {self.expr(cell.contents)}")
+            # A function may hold the cell that holds it: filled when the function is there.
+            self._cells.append((name, cell.contents))
         return name
 
     def source(self, source: Source) -> str:

@@ -26,7 +26,7 @@ from torch._dynamo.variables.constant import (
 )
 from torch._dynamo.variables.dicts import ConstDictVariable, DictViewVariable, SetVariable, pairs_of
 from torch._dynamo.variables.functions import UserMethodVariable
-from torch._dynamo.variables.iter import IteratorVariable
+from torch._dynamo.variables.iter import IteratorVariable, SequenceIteratorVariable
 from torch._dynamo.variables.lists import (
     BaseListVariable,
     ListVariable,
@@ -585,6 +585,8 @@ class DataModel:
             raw = class_attribute(vt.cls, "__iter__")
             if isinstance(raw, types.FunctionType):
                 return vt.bind(self, "__iter__", raw).call_function(self, [], {})
+        if isinstance(vt, BaseListVariable) and not isinstance(vt, RangeVariable):
+            return SequenceIteratorVariable(vt)
         kind = vt.python_type()
         try:
             cls = type(iter(kind())) if kind in (list, tuple, set, str, dict) else type(iter([]))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 GuardManager = _guards.GuardManager
 RootGuardManager = _guards.RootGuardManager
+# Called with each new tree by tests that look at it.
+guard_manager_testing_hook_fn: Callable | None = None
 
 
 class GuardBuilder:
@@ -250,6 +252,8 @@ def build(
             [f"check_no_aliasing({', '.join(names)})"],
         )
     _add_shapes(builder, out)
+    if guard_manager_testing_hook_fn is not None:
+        guard_manager_testing_hook_fn(builder.root, out, builder)
     return builder.root, builder.texts
 
 

@@ -74,7 +74,9 @@ class OutputGraph:
     def __init__(self, root_globals: dict[str, object], options: Options) -> None:
         self.root_globals = root_globals
         self.options = options
-        self.graph = torch.fx.Graph()
+        self.graph = self.root = torch.fx.Graph()
+        # Graphs of functions that are being traced for an operator, with what they lifted.
+        self.scopes: list[tuple[torch.fx.Graph, dict[torch.fx.Node, torch.fx.Node]]] = []
         self.shape_env = symbolic_shapes.ShapeEnv()
         self.fake_mode = FakeTensorMode(shape_env=self.shape_env, export=options.export)
         self.tracing_context = TracingContext(self.fake_mode)
@@ -123,8 +125,8 @@ class OutputGraph:
         name = re.sub(r"_+", "_", name)
         if name[:1].isdigit():
             name = f"G_{name}"
-        with self.graph.inserting_before(self._first_operation()):
-            node = self.graph.placeholder(name)
+        with self.root.inserting_before(self._first_operation()):
+            node = self.root.placeholder(name)
         node.meta["example_value"] = fake
         node.meta["grapharg_source"] = source
         self.inputs.append(GraphInput(node, source, example))
@@ -134,17 +136,48 @@ class OutputGraph:
         self, name: str, source: Source, number: int, symbol: torch.SymInt
     ) -> torch.fx.Node:
         """A placeholder for a symbol that stands for a size."""
-        with self.graph.inserting_before(self._first_operation()):
-            node = self.graph.placeholder(name, type_expr=torch.SymInt)
+        with self.root.inserting_before(self._first_operation()):
+            node = self.root.placeholder(name, type_expr=torch.SymInt)
         node.meta["example_value"] = symbol
         self.inputs.append(GraphInput(node, source, number))
         return node
 
     def _first_operation(self) -> torch.fx.Node:
-        for node in self.graph.nodes:
+        for node in self.root.nodes:
             if node.op != "placeholder":
                 return node
-        return self.graph._root
+        return self.root._root
+
+    def lift(self, node: object) -> object:
+        """A node as the current graph sees it: one of an outer graph becomes an input."""
+        if not isinstance(node, torch.fx.Node) or node.graph is self.graph:
+            return node
+        return self._lift(node, len(self.scopes) - 1)
+
+    def _lift(self, node: torch.fx.Node, level: int) -> torch.fx.Node:
+        graph, lifted = self.scopes[level]
+        found = lifted.get(node)
+        if found is not None or node.graph is graph:
+            return found or node
+        if level and node.graph is not self._graph_below(level):
+            outer = self._lift(node, level - 1)
+        else:
+            outer = node
+        found = lifted.get(outer)
+        if found is None:
+            first = next((n for n in graph.nodes if n.op != "placeholder"), graph._root)
+            with graph.inserting_before(first):
+                found = graph.placeholder(node.name)
+            found.meta["example_value"] = node.meta["example_value"]
+            lifted[outer] = found
+        return found
+
+    def _graph_below(self, level: int) -> torch.fx.Graph:
+        return self.scopes[level - 1][0] if level else self.root
+
+    def lift_all(self, value: object) -> object:
+        """Arguments of a node with every node lifted."""
+        return map_aggregate(value, self.lift) if self.scopes else value
 
     def call(self, tx: Frame, target: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
         """A call of a function in the graph."""
@@ -176,12 +209,18 @@ class OutputGraph:
         if not _in_graph(result):
             if not effect and not _has_effect(target):
                 return VariableTracker.build(tx, result)
+        if self.scopes:
+            node_args, node_kwargs = self.lift_all(node_args), self.lift_all(node_kwargs)
         made = self.graph.create_node(op, target, node_args, node_kwargs)
         made.meta["example_value"] = result
         made.meta["stack_trace"] = tx.user_stack_text() if self.stack_texts else None
         if isinstance(result, torch.Tensor):
             for arg in (*args, *kwargs.values()):
-                if type(arg) is TensorVariable and arg.fake is result:
+                if (
+                    type(arg) is TensorVariable
+                    and arg.fake is result
+                    and arg.node.graph is self.graph
+                ):
                     arg.node = made
                     return arg
         return self.wrap_node(tx, made, result)

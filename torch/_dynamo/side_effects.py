@@ -23,6 +23,7 @@ class SideEffects:
     """The changes of one trace."""
 
     def __init__(self) -> None:
+        self.changes = 0
         # Existing objects that were changed, in order.
         self.changed: dict[int, VariableTracker] = {}
         # Attributes of classes, functions, modules and tensors: object, its tracker, the values.
@@ -32,16 +33,22 @@ class SideEffects:
         # Calls to be made after the graph: function and arguments.
         self.calls: list[tuple[object, list[VariableTracker]]] = []
 
+    def count(self) -> int:
+        """How many changes were made so far."""
+        return self.changes
+
     def is_empty(self) -> bool:
         """Whether nothing was changed."""
         return not (self.changed or self.attrs or self.cells or self.globals or self.calls)
 
     def note(self, vt: VariableTracker) -> None:
         """An existing object is about to change."""
+        self.changes += 1
         self.changed.setdefault(id(vt), vt)
 
     def note_cell(self, cell: CellVariable) -> None:
         """A cell of the running program is about to change."""
+        self.changes += 1
         self.cells.setdefault(id(cell), cell)
 
     def attribute(self, obj: object, name: str) -> VariableTracker | None:
@@ -55,6 +62,7 @@ class SideEffects:
         self, obj: object, vt: VariableTracker, name: str, value: VariableTracker
     ) -> None:
         """Stores an attribute of an object that has no tracker with attributes of its own."""
+        self.changes += 1
         self.attrs.setdefault(id(obj), (obj, vt, {}))[2][name] = value
 
     def global_value(self, names: dict[str, object], name: str) -> VariableTracker | None:
@@ -66,6 +74,7 @@ class SideEffects:
 
     def set_global(self, names: dict[str, object], name: str, value: VariableTracker) -> None:
         """Stores a global variable."""
+        self.changes += 1
         self.globals.setdefault(id(names), (names, {}))[1][name] = value
 
     # ---- code

@@ -132,6 +132,8 @@ def lookup(fn: object) -> object:
             return mark
         if getattr(fn, "_torchdynamo_disable", False):
             return SKIP
+        if getattr(fn, "_dynamo_marked_constant", False):
+            return CONSTANT
         return _by_module(fn.__module__ or "", fn.__code__.co_filename, fn)
     return _builtin_rule(fn)
 

@@ -24,7 +24,7 @@ from torch._dynamo.output_graph import GuardRecord, OutputGraph
 from torch._dynamo.resume_execution import origin_program, resume_code
 from torch._dynamo.source import ClosureSource, LocalSource
 from torch._dynamo.symbolic_convert import Frame
-from torch._dynamo.variables import builder
+from torch._dynamo.variables import builder, higher_order_ops  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
 from torch._guards import tracing

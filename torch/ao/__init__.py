@@ -1,5 +1,7 @@
 """Quantization and pruning flows: the names. Starting one raises NotImplementedError."""
 
+import collections
+
 from torch import _later
 
 _QUANTIZATION = (
@@ -32,4 +34,7 @@ _SUBMODULES = _later.install(
     pruning: BaseSparsifier WeightNormSparsifier
     """,
 )
+QConfig = collections.namedtuple("QConfig", ["activation", "weight"])
+_later._Finder.real[f"{__name__}.quantization.qconfig"] = {"QConfig": QConfig}
+_later._Finder.real[f"{__name__}.quantization"] = {"QConfig": QConfig}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)

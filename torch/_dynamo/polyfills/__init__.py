@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 
 def call_module_with_hooks(module: object, *args: object, **kwargs: object) -> object:
@@ -78,6 +78,13 @@ def finished_generator() -> Generator:
     """A generator that has nothing more to give."""
     made = (item for item in ())
     list(made)
+    return made
+
+
+def iterator_at(sequence: Sequence, index: int) -> Iterator:
+    """An iterator over a list or tuple that has given its first items."""
+    made = iter(sequence)
+    made.__setstate__(index)
     return made
 
 

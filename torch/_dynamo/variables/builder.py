@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
+from torch._C._dynamo.eval_frame import CompiledFunction, DisabledFunction
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import (
@@ -37,6 +38,7 @@ from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
 from torch._dynamo.variables.exceptions import ExceptionVariable
 from torch._dynamo.variables.functions import (
     FunctoolsPartialVariable,
+    SkipFunctionVariable,
     UserFunctionVariable,
     UserMethodVariable,
 )
@@ -394,7 +396,10 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
         return _module(tx, value, source)
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         unimplemented("symbolic number", str(value), "a symbolic number from outside of the trace")
-    if isinstance(value, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+    if isinstance(
+        value,
+        torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator,
+    ):
         return BuiltinVariable(value)
     if isinstance(value, functools._lru_cache_wrapper):
         return (
@@ -411,6 +416,13 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
         return ExceptionVariable(cls, args, value, source)
     if isinstance(value, torch._ops._OpNamespace | torch._ops._Ops):
         return PythonModuleVariable(value)
+    if isinstance(value, CompiledFunction):
+        inner = AttrSource(source, "__wrapped__") if source is not None else None
+        return wrap(tx, value.__wrapped__, inner)
+    if isinstance(value, DisabledFunction):
+        _guard(tx, source, "ID_MATCH", value)
+        reason = getattr(value, "_torchdynamo_disable_msg", None)
+        return SkipFunctionVariable(value, source, reason)
     manager = ctx_manager.existing(tx, value, source)
     if manager is not None:
         return manager

@@ -223,7 +223,9 @@ def _iter(
 ) -> VariableTracker:
     if sentinel is None:
         return tx.make_iterator(vt)
-    return IteratorVariable(iterators.call_until(tx, vt, sentinel))
+    return iterators.CallIteratorVariable(
+        iterators.call_until(tx, vt, sentinel), iter, [vt, sentinel]
+    )
 
 
 @handler(next)
@@ -631,7 +633,7 @@ def _namedtuple(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) ->
 def _tee(tx: Frame, vt: VariableTracker, n: VariableTracker | None = None) -> VariableTracker:
     count = 2 if n is None else tx.as_index(n)
     parts = itertools.tee(vt.iterate(tx), count)
-    return TupleVariable([IteratorVariable(part) for part in parts])
+    return TupleVariable([IteratorVariable(part, itertools._tee, False) for part in parts])
 
 
 @handler(sys.exc_info)

@@ -32,7 +32,7 @@ from torch._dynamo.variables.dicts import (
 )
 from torch._dynamo.variables.exceptions import ExceptionVariable
 from torch._dynamo.variables.functions import FunctoolsPartialVariable, UserMethodVariable
-from torch._dynamo.variables.iter import IteratorVariable
+from torch._dynamo.variables.iter import CallIteratorVariable, IteratorVariable
 from torch._dynamo.variables.lists import (
     BaseListVariable,
     DequeVariable,
@@ -320,7 +320,8 @@ def _enumerate(
     tx: Frame, iterable: VariableTracker, start: VariableTracker | None = None
 ) -> VariableTracker:
     first = 0 if start is None else tx.as_index(start)
-    return IteratorVariable(iterators.enumerate_values(_iter(tx, iterable), first), enumerate)
+    inner = tx.make_iterator(iterable)
+    return iterators.EnumerateVariable(inner, _iter(tx, inner), first)
 
 
 def _iter(tx: Frame, vt: VariableTracker) -> object:
@@ -330,20 +331,43 @@ def _iter(tx: Frame, vt: VariableTracker) -> object:
     return tx.iterate_result(made)
 
 
+def _is_pure_iterable(vt: VariableTracker) -> bool:
+    """Whether walking over a value has no effect but on iterators."""
+    if isinstance(vt, IteratorVariable):
+        return vt.pure
+    return isinstance(vt, BaseListVariable | ConstantVariable | ConstDictVariable | SetVariable)
+
+
+@rule(itertools.compress)
+def _compress(tx: Frame, data: VariableTracker, selectors: VariableTracker) -> VariableTracker:
+    values = (
+        item.realize()
+        for item, kept in zip(_iter(tx, data), _iter(tx, selectors), strict=False)
+        if tx.truth(kept.realize())
+    )
+    return IteratorVariable(values, itertools.compress, False)
+
+
 @rule(zip)
 def _zip(tx: Frame, *args: VariableTracker, strict: VariableTracker = FALSE) -> VariableTracker:
-    its = [_iter(tx, a) for a in args]
-    return IteratorVariable(iterators.zip_values(tx, its, tx.truth(strict)), zip)
+    parts = [tx.make_iterator(a) for a in args]
+    exact = tx.truth(strict)
+    values = iterators.zip_values(tx, [_iter(tx, p) for p in parts], exact)
+    return CallIteratorVariable(values, zip, parts, {"strict": True} if exact else None)
 
 
 @rule(map)
 def _map(tx: Frame, fn: VariableTracker, *args: VariableTracker) -> VariableTracker:
-    return IteratorVariable(iterators.map_values(tx, fn, [_iter(tx, a) for a in args]), map)
+    parts = [tx.make_iterator(a) for a in args]
+    values = iterators.map_values(tx, fn, [_iter(tx, p) for p in parts])
+    return CallIteratorVariable(values, map, [fn, *parts])
 
 
 @rule(filter)
 def _filter(tx: Frame, fn: VariableTracker, items: VariableTracker) -> VariableTracker:
-    return IteratorVariable(iterators.filter_values(tx, fn, _iter(tx, items)), filter)
+    inner = tx.make_iterator(items)
+    values = iterators.filter_values(tx, fn, _iter(tx, inner))
+    return CallIteratorVariable(values, filter, [fn, inner])
 
 
 @rule(reversed)
@@ -501,14 +525,15 @@ del _cls
 @rule(itertools.chain)
 def _chain(tx: Frame, *args: VariableTracker) -> VariableTracker:
     its = (item for a in args for item in _iter(tx, a))
-    return IteratorVariable(its, itertools.chain)
+    return IteratorVariable(its, itertools.chain, all(_is_pure_iterable(a) for a in args))
 
 
 @rule(itertools.islice)
 def _islice(tx: Frame, vt: VariableTracker, *args: VariableTracker) -> VariableTracker:
     bounds = [tx.as_index(a) for a in args]
     try:
-        return IteratorVariable(itertools.islice(_iter(tx, vt), *bounds), itertools.islice)
+        values = itertools.islice(_iter(tx, vt), *bounds)
+        return IteratorVariable(values, itertools.islice, _is_pure_iterable(vt))
     except ValueError as error:
         raise_observed(tx, error)
 
@@ -533,7 +558,7 @@ def _repeat(
 
 @rule(itertools.cycle)
 def _cycle(tx: Frame, vt: VariableTracker) -> VariableTracker:
-    return IteratorVariable(itertools.cycle(_iter(tx, vt)), itertools.cycle, True)
+    return IteratorVariable(itertools.cycle(_iter(tx, vt)), itertools.cycle, False)
 
 
 @rule(itertools.zip_longest)
@@ -541,9 +566,8 @@ def _zip_longest(
     tx: Frame, *args: VariableTracker, fillvalue: VariableTracker = NONE
 ) -> VariableTracker:
     rows = itertools.zip_longest(*[_iter(tx, a) for a in args], fillvalue=fillvalue)
-    return IteratorVariable(
-        (TupleVariable([i.realize() for i in row]) for row in rows), itertools.zip_longest
-    )
+    values = (TupleVariable([i.realize() for i in row]) for row in rows)
+    return IteratorVariable(values, itertools.zip_longest, all(map(_is_pure_iterable, args)))
 
 
 @rule(itertools.accumulate)
@@ -559,23 +583,27 @@ def _accumulate(
         add = lambda a, b: func.call_function(tx, [a, b], {})
     first = None if initial.is_same(NONE) else initial
     values = iterators.accumulate_values(tx, _iter(tx, vt), add, first)
-    return IteratorVariable(values, itertools.accumulate)
+    return IteratorVariable(values, itertools.accumulate, False)
 
 
 @rule(itertools.takewhile)
 def _takewhile(tx: Frame, fn: VariableTracker, vt: VariableTracker) -> VariableTracker:
-    return IteratorVariable(iterators.take_or_drop(tx, fn, _iter(tx, vt), True))
+    return IteratorVariable(
+        iterators.take_or_drop(tx, fn, _iter(tx, vt), True), itertools.takewhile, False
+    )
 
 
 @rule(itertools.dropwhile)
 def _dropwhile(tx: Frame, fn: VariableTracker, vt: VariableTracker) -> VariableTracker:
-    return IteratorVariable(iterators.take_or_drop(tx, fn, _iter(tx, vt), False))
+    return IteratorVariable(
+        iterators.take_or_drop(tx, fn, _iter(tx, vt), False), itertools.dropwhile, False
+    )
 
 
 @rule(itertools.starmap)
 def _starmap(tx: Frame, fn: VariableTracker, vt: VariableTracker) -> VariableTracker:
     values = (fn.call_function(tx, row.unpack(tx), {}) for row in _iter(tx, vt))
-    return IteratorVariable(values, itertools.starmap)
+    return IteratorVariable(values, itertools.starmap, False)
 
 
 @rule(itertools.filterfalse)
@@ -586,14 +614,14 @@ def _filterfalse(tx: Frame, fn: VariableTracker, vt: VariableTracker) -> Variabl
         for item in _iter(tx, vt)
         if not tx.truth(item if everything else fn.call_function(tx, [item], {}))
     )
-    return IteratorVariable(values, itertools.filterfalse)
+    return IteratorVariable(values, itertools.filterfalse, False)
 
 
 @rule(itertools.groupby)
 def _groupby(tx: Frame, vt: VariableTracker, key: VariableTracker | None = None) -> VariableTracker:
     if key is not None and key.is_same(NONE):
         key = None
-    return IteratorVariable(iterators.groups(tx, _iter(tx, vt), key), itertools.groupby)
+    return IteratorVariable(iterators.groups(tx, _iter(tx, vt), key), itertools.groupby, False)
 
 
 # ---- methods of classes that C code defines
@@ -615,7 +643,7 @@ def class_method(
         return ConstDictVariable.of(tx, pairs, value if value is not dict else dict)
     if name == "from_iterable" and value is itertools.chain:
         its = (item for part in _iter(tx, args[0]) for item in _iter(tx, part.realize()))
-        return IteratorVariable(its, itertools.chain)
+        return IteratorVariable(its, itertools.chain, False)
     if name == "_make" and is_namedtuple(value):
         return NamedTupleVariable(args[0].unpack(tx), value)
     if name == "apply" and issubclass(value, torch.autograd.Function):

@@ -570,7 +570,9 @@ class FunctoolsPartialVariable(VariableTracker):
         if name == "keywords":
             pairs = [(ConstantVariable(k), v) for k, v in self.keywords.items()]
             return ConstDictVariable.of(tx, pairs)
-        raise_error(tx, AttributeError, f"'functools.partial' object has no attribute {name!r}")
+        if name == "__dict__":
+            return ConstDictVariable({})
+        return tx.attribute_of_builtin(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
         args = "".join(f", {cg.expr(a)}" for a in self.args)

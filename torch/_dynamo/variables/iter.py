@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from torch._dynamo.exc import ObservedException, raise_error, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
-from torch._dynamo.variables.lists import TupleVariable
+from torch._dynamo.variables.lists import BaseListVariable, TupleVariable
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -22,17 +22,18 @@ _LONGEST = 100_000  # more values than that are not written out
 
 
 class IteratorVariable(VariableTracker):
-    """An iterator over values that the trace knows."""
+    """An iterator. `pure` says that its remaining values can be taken in advance without any other
+    effect, so that they may be written out after a graph break."""
 
-    __slots__ = ("cls", "endless", "it")
+    __slots__ = ("cls", "it", "pure")
 
     def __init__(
-        self, it: Iterator[VariableTracker], cls: type = _LIST_ITERATOR, endless: bool = False
+        self, it: Iterator[VariableTracker], cls: type = _LIST_ITERATOR, pure: bool = True
     ) -> None:
         super().__init__(None)
         self.it = it
         self.cls = cls
-        self.endless = endless
+        self.pure = pure
 
     def python_type(self) -> type:
         return self.cls
@@ -49,6 +50,11 @@ class IteratorVariable(VariableTracker):
     def truth(self, tx: Frame) -> bool:
         return True
 
+    def hash_key(self, tx: Frame) -> object:
+        from torch._dynamo.variables.misc import IdentityKey
+
+        return IdentityKey(self)
+
     def getattr(self, tx: Frame, name: str) -> VariableTracker:
         return tx.attribute_of_builtin(self, name)
 
@@ -59,23 +65,80 @@ class IteratorVariable(VariableTracker):
             return self
         return super().call_method(tx, name, args, kwargs)
 
-    def children(self) -> Iterator[VariableTracker]:
-        if self.endless:
-            return
-        rest = list(itertools.islice(self.it, _LONGEST))
-        self.it = iter(rest)
-        yield from rest
-
     def reconstruct(self, cg: Codegen) -> str:
-        if self.endless:
+        if not self.pure:
             unimplemented(
                 "iterator after the graph",
                 repr(self),
-                "an iterator without end cannot be written out after a graph break",
+                f"an iterator of the class {self.cls.__name__} cannot be written out after a "
+                "graph break",
             )
         rest = list(itertools.islice(self.it, _LONGEST))
         self.it = iter(rest)
         return f"{cg.const(iter)}([{', '.join(cg.expr(item) for item in rest)}])"
+
+
+class SequenceIteratorVariable(IteratorVariable):
+    """An iterator over a list or tuple: later changes of the list show."""
+
+    __slots__ = ("index", "sequence")
+
+    def __init__(self, sequence: BaseListVariable) -> None:
+        kind = type(iter(())) if issubclass(sequence.python_type(), tuple) else _LIST_ITERATOR
+        super().__init__(self._run(), kind)
+        self.sequence = sequence
+        self.index = 0
+
+    def _run(self) -> Iterator[VariableTracker]:
+        while self.index < len(self.sequence.items):
+            self.index += 1
+            yield self.sequence.item(self.index - 1)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        from torch._dynamo import polyfills
+
+        return f"{cg.const(polyfills.iterator_at)}({cg.expr(self.sequence)}, {self.index})"
+
+
+class CallIteratorVariable(IteratorVariable):
+    """map, filter, zip, enumerate and the like over other iterators, kept by its parts."""
+
+    __slots__ = ("keywords", "parts")
+
+    def __init__(
+        self,
+        it: Iterator[VariableTracker],
+        cls: type,
+        parts: Args,
+        keywords: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(it, cls, False)
+        self.parts = parts
+        self.keywords = keywords or {}
+
+    def reconstruct(self, cg: Codegen) -> str:
+        args = [cg.expr(part) for part in self.parts]
+        args += [f"{k}={v!r}" for k, v in self.keywords.items()]
+        return f"{cg.const(self.cls)}({', '.join(args)})"
+
+
+class EnumerateVariable(IteratorVariable):
+    """enumerate"""
+
+    __slots__ = ("inner", "place")
+
+    def __init__(self, inner: VariableTracker, values: Iterator, start: int) -> None:
+        super().__init__(self._run(values), enumerate, False)
+        self.inner = inner
+        self.place = start
+
+    def _run(self, values: Iterator) -> Iterator[VariableTracker]:
+        for item in values:
+            self.place += 1
+            yield TupleVariable([ConstantVariable(self.place - 1), item.realize()])
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.const(enumerate)}({cg.expr(self.inner)}, {self.place})"
 
 
 class CountIteratorVariable(IteratorVariable):
@@ -84,7 +147,7 @@ class CountIteratorVariable(IteratorVariable):
     __slots__ = ("current", "step")
 
     def __init__(self, start: VariableTracker, step: VariableTracker) -> None:
-        super().__init__(iter(()), itertools.count, True)
+        super().__init__(iter(()), itertools.count, False)
         self.current = start
         self.step = step
 
@@ -99,9 +162,6 @@ class CountIteratorVariable(IteratorVariable):
         while True:
             yield self.next(tx)
 
-    def children(self) -> Iterator[VariableTracker]:
-        yield self.current
-
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.const(itertools.count)}({cg.expr(self.current)}, {cg.expr(self.step)})"
 
@@ -112,11 +172,8 @@ class RepeatIteratorVariable(IteratorVariable):
     __slots__ = ("item",)
 
     def __init__(self, item: VariableTracker) -> None:
-        super().__init__(itertools.repeat(item), itertools.repeat, True)
+        super().__init__(itertools.repeat(item), itertools.repeat, False)
         self.item = item
-
-    def children(self) -> Iterator[VariableTracker]:
-        yield self.item
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.const(itertools.repeat)}({cg.expr(self.item)})"
@@ -152,12 +209,6 @@ def filter_values(tx: Frame, fn: VariableTracker, it: Iterator) -> Iterator[Vari
         kept = item if everything else fn.call_function(tx, [item], {})
         if tx.truth(kept):
             yield item
-
-
-def enumerate_values(it: Iterator, start: int) -> Iterator[VariableTracker]:
-    """enumerate"""
-    for index, item in enumerate(it, start):
-        yield TupleVariable([ConstantVariable(index), item.realize()])
 
 
 def call_until(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
+import torch.fx._symbolic_trace
 from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.polyfills import transforms
@@ -146,6 +147,7 @@ for _fn in (torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling):
 for _fn in (torch.compiler.is_exporting, torch.jit.is_scripting, torch.jit.is_tracing):
     trace_rules.register(_fn, _state(False))
 trace_rules.register(torch._C._get_tracing_state, _state(None))
+trace_rules.register(torch.fx._symbolic_trace.is_fx_tracing, _state(False))
 if hasattr(torch._utils, "is_compiling"):
     trace_rules.register(torch._utils.is_compiling, _state(True))
 
@@ -180,6 +182,11 @@ for _fn in (
     else torch.is_grad_enabled,
 ):  # fmt: skip
     trace_rules.register(_fn, _ask(_fn))
+
+
+@handler(torch.jit.annotate)
+def _annotate(tx: Frame, the_type: VariableTracker, value: VariableTracker) -> VariableTracker:
+    return value
 
 
 @handler(torch.is_tensor)

@@ -345,8 +345,8 @@ class UserDefinedObjectVariable(VariableTracker):
     def bind(self, tx: Frame, name: str, raw: object) -> VariableTracker:
         """A class attribute, as reading it from an instance gives it."""
         if isinstance(raw, types.FunctionType):
-            self._guard_class_attribute(tx, name, raw)
-            return UserMethodVariable(UserFunctionVariable(raw), self)
+            source = self._guard_class_attribute(tx, name, raw)
+            return UserMethodVariable(UserFunctionVariable(raw, source), self)
         if isinstance(raw, staticmethod):
             return VariableTracker.build(tx, raw.__func__)
         if isinstance(raw, classmethod):
@@ -368,13 +368,16 @@ class UserDefinedObjectVariable(VariableTracker):
             return VariableTracker.build(tx, getter).call_function(tx, [holder, self, owner], {})
         unimplemented("descriptor", f"{self!r}.{name}", f"an unknown descriptor {type(raw)}")
 
-    def _guard_class_attribute(self, tx: Frame, name: str, raw: types.FunctionType) -> None:
+    def _guard_class_attribute(
+        self, tx: Frame, name: str, raw: types.FunctionType
+    ) -> Source | None:
         if self.source is None or trace_rules.is_library_file(raw.__code__.co_filename):
-            return
+            return None
         from torch._dynamo.source import ClassDictSource
 
         source = ClassDictSource(TypeSource(self.source), name, _owner(self.cls, name))
         tx.out.guard(source, "ID_MATCH", raw)
+        return source
 
     def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
         custom = class_attribute(self.cls, "__setattr__")
