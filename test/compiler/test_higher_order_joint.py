@@ -1,11 +1,17 @@
 """Operators that take functions, in joint traces: results and gradients of a compiled function are
 those of the function itself, also for tensors that an inner function only refers to."""
 
+import contextlib
+
 import pytest
 
 import torch
 import torch.utils._pytree as pytree
 from torch._functorch.aot_autograd import aot_function, aot_module, make_boxed_func
+from torch._functorch.partitioners import (
+    default_partition,
+    min_cut_rematerialization_partition,
+)
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.cond import cond
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, mark_compile_region
@@ -14,6 +20,7 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.utils import UnsupportedAliasMutationException
 from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 hops = torch.ops.higher_order
 
@@ -232,3 +239,49 @@ def test_marked_function_outside_of_traces_is_the_function():
     graph = make_fx(lambda x: add(add(x)["sum"], amount=3))(torch.zeros(2))
     assert targets(graph).count(hops.invoke_subgraph) == 2
     assert graph(torch.zeros(2))["sum"].tolist() == [4.0, 4.0]
+
+
+def _two_products(x, w):
+    return torch.sigmoid(torch.mm(torch.sin(torch.mm(x, w)), w))
+
+
+def _saves_products(context, operator, *args, **kwargs):
+    if operator is torch.ops.aten.mm.default:
+        return CheckpointPolicy.MUST_SAVE
+    return CheckpointPolicy.PREFER_RECOMPUTE
+
+
+@pytest.mark.parametrize("partition", [default_partition, min_cut_rematerialization_partition])
+@pytest.mark.parametrize("selective, products", [(False, 6), (True, 4)])
+def test_checkpointed_part_is_computed_again_but_for_what_its_policy_saves(
+    partition, selective, products
+):
+    def function(x, w):
+        settings = {"use_reentrant": False}
+        if selective:
+            settings["context_fn"] = lambda: create_selective_checkpoint_contexts(_saves_products)
+        return hops.tag_activation_checkpoint(_two_products, x, w, **settings)
+
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return make_boxed_func(graph.forward)
+
+    x, w = (torch.randn(4, 4, dtype=torch.float64).requires_grad_() for _ in range(2))
+    got = aot_function(function, keep, partition_fn=partition)(x, w)
+    want = _two_products(x, w)
+    torch.testing.assert_close(got, want)
+    for a, b in zip(gradients([got], (x, w)), gradients([want], (x, w)), strict=True):
+        torch.testing.assert_close(a, b)
+    # The derivative has four products of its own.
+    assert targets(graphs[1]).count(torch.ops.aten.mm.default) == products
+
+
+def test_checkpoint_with_other_contexts_is_refused_in_traces():
+    def function(x):
+        contexts = lambda: (contextlib.nullcontext(), contextlib.nullcontext())
+        return hops.tag_activation_checkpoint(torch.sin, x, context_fn=contexts)
+
+    with pytest.raises(RuntimeError, match="create_selective_checkpoint_contexts"):
+        compiled(function)[0](torch.ones(2, requires_grad=True))

@@ -314,3 +314,21 @@ def test_checkpoint_tag_computes_again_in_the_backward_pass():
     HIGHER.tag_activation_checkpoint(part, x, use_reentrant=False).sum().backward()
     assert len(runs) == 2
     torch.testing.assert_close(x.grad, (x.sin().cos() * x.cos()).detach())
+
+
+def test_random_operator_run_from_a_saved_state_draws_the_same_numbers_in_graphs():
+    from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
+
+    def twice(x):
+        state, first = run_and_save_rng_state(torch.ops.aten.rand_like.default, x)
+        between = torch.rand_like(x)
+        return first, between, run_with_rng_state(state, torch.ops.aten.rand_like.default, x)
+
+    for traced in (
+        make_fx(twice, tracing_mode="fake")(torch.ones(3)),
+        make_fx(torch.func.functionalize(twice))(torch.ones(3)),
+    ):
+        first, between, again = traced(torch.ones(3))
+        assert torch.equal(first, again) and not torch.equal(first, between)
+        targets = [n.target for n in traced.graph.nodes if n.op == "call_function"]
+        assert run_and_save_rng_state in targets and run_with_rng_state in targets

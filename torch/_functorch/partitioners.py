@@ -204,7 +204,7 @@ def _replay_random(forward: fx.GraphModule, backward: fx.GraphModule, saved: Seq
     shared = [n for n in backward.graph.nodes if rules.is_random(n) and n.name in in_forward]
     if not shared:
         return forward, backward
-    from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
+    from torch._higher_order_ops.rng import run_and_save_rng_state, run_with_rng_state
 
     states, inputs = [], []
     tangents = [n for n in backward.graph.nodes if _is_tangent(n)]

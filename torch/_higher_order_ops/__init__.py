@@ -9,6 +9,11 @@ from torch._higher_order_ops.flex_attention import flex_attention, flex_attentio
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch._higher_order_ops.map import map
 from torch._higher_order_ops.out_dtype import out_dtype
+from torch._higher_order_ops.rng import (
+    graphsafe_run_with_rng_state,
+    run_and_save_rng_state,
+    run_with_rng_state,
+)
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
@@ -20,9 +25,12 @@ __all__ = [
     "cond",
     "flex_attention",
     "flex_attention_backward",
+    "graphsafe_run_with_rng_state",
     "invoke_subgraph",
     "map",
     "out_dtype",
+    "run_and_save_rng_state",
+    "run_with_rng_state",
     "scan",
     "tag_activation_checkpoint",
     "while_loop",

@@ -1,13 +1,22 @@
 """Calls of functions that a trace keeps whole: wrap runs one as it is, tag_activation_checkpoint
 marks one whose intermediate results shall be computed again in the backward pass."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from torch._higher_order_ops import utils
-from torch._ops import HigherOrderOperator
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+from torch.fx.node import map_arg
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    checkpoint,
+    policy_of,
+)
 
 __all__ = ["TagActivationCheckpoint", "Wrap", "tag_activation_checkpoint", "wrap"]
 
@@ -50,8 +59,6 @@ tag_activation_checkpoint = TagActivationCheckpoint()
 
 @tag_activation_checkpoint.py_impl(utils.COMPOSITE)
 def _run(gmod, *args, **kwargs) -> Any:
-    from torch.utils.checkpoint import checkpoint
-
     settings, own = TagActivationCheckpoint.divide_kwargs(kwargs)
     settings["use_reentrant"] = False
     return checkpoint(gmod, *args, **settings, **own)
@@ -65,11 +72,42 @@ def _without_data(mode, gmod, *args, **kwargs) -> Any:
 
 @tag_activation_checkpoint.py_impl(ProxyTorchDispatchMode)
 def _trace(mode, gmod, *args, **kwargs) -> Any:
-    graph = mode.tracer.graph
-    before = len(graph.nodes)
+    settings, own = TagActivationCheckpoint.divide_kwargs(kwargs)
+    nodes = mode.tracer.graph.nodes
+    before = len(nodes)
     with mode:
-        result = gmod(*args, **TagActivationCheckpoint.divide_kwargs(kwargs)[1])
-    for i, node in enumerate(graph.nodes):
-        if i >= before and node.op == "call_function":
-            node.meta.setdefault("recompute", 1)
+        result = gmod(*args, **own)
+    policy = _policy(settings.get("context_fn"))
+    # Parts of one call are computed again together, apart from those of other calls.
+    number = mode.tracer.__dict__.get("_checkpointed_calls", 0)
+    mode.tracer._checkpointed_calls = number + 1
+    for node in itertools.islice(nodes, before, None):
+        if node.op == "call_function" and "recompute" not in node.meta:
+            node.meta["recompute"] = policy(node)
+            node.meta["ac_graph_id"] = number
     return result
+
+
+def _policy(context_fn: Callable[[], tuple] | None) -> Callable[[Node], CheckpointPolicy]:
+    """What is said of a node: by the policy of create_selective_checkpoint_contexts, else that it
+    is computed again."""
+    if context_fn is None:
+        return lambda node: CheckpointPolicy.PREFER_RECOMPUTE
+    first, _ = context_fn()
+    policy_fn = getattr(first, "policy_fn", None)
+    if policy_fn is None:
+        raise RuntimeError(
+            "In a trace, context_fn of a checkpoint must return what "
+            "create_selective_checkpoint_contexts returns, got "
+            f"{type(first).__name__}"
+        )
+    context = SelectiveCheckpointContext(is_recompute=False)
+
+    def of(node: Node) -> CheckpointPolicy:
+        if not isinstance(node.target, OpOverload):
+            return CheckpointPolicy.PREFER_RECOMPUTE
+        given = map_arg(node.args, lambda n: n.meta.get("val"))
+        named = map_arg(node.kwargs, lambda n: n.meta.get("val"))
+        return policy_of(policy_fn, context, node.target, given, named)
+
+    return of

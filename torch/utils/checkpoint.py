@@ -515,7 +515,8 @@ class SelectiveCheckpointContext:
 _SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
-def _policy_of(policy_fn, context, func, args, kwargs):
+def policy_of(policy_fn, context, func, args, kwargs) -> CheckpointPolicy:
+    """What a policy function says of a call."""
     policy = policy_fn(context, func, *args, **kwargs)
     if isinstance(policy, bool):
         return CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
@@ -578,7 +579,7 @@ class _SelectiveMode(TorchDispatchMode):
         if func is torch.ops.aten.detach.default:
             return False  # both runs make views of their own, and a view costs nothing
         context = SelectiveCheckpointContext(is_recompute=is_recompute)
-        return _policy_of(self.policy_fn, context, func, args, kwargs) in _SAVED
+        return policy_of(self.policy_fn, context, func, args, kwargs) in _SAVED
 
 
 class _CachingTorchDispatchMode(_SelectiveMode):
