@@ -60,12 +60,21 @@ from torch._distributed.options import (
 from torch._distributed.options import DistributedBackendOptions as _DistributedBackendOptions
 from torch._distributed.options import RedOpType as _RedOpType
 from torch._distributed.options import make_premul_sum as _make_nccl_premul_sum
+from torch._distributed.reducer import FIRST_BUCKET_BYTES as _DEFAULT_FIRST_BUCKET_BYTES
+from torch._distributed.reducer import GradBucket, Reducer
+from torch._distributed.reducer import broadcast_coalesced as _broadcast_coalesced
+from torch._distributed.reducer import (
+    compute_bucket_assignment_by_size as _compute_bucket_assignment_by_size,
+)
+from torch._distributed.reducer import register_builtin_comm_hook as _register_builtin_comm_hook
+from torch._distributed.reducer import register_comm_hook as _register_comm_hook
+from torch._distributed.reducer import (
+    verify_params_across_processes as _verify_params_across_processes,
+)
 from torch._distributed.work import PythonCallbackWork, Work
 from torch._distributed.work import create_work_from_future as _create_work_from_future
 
 __all__ = [name for name in globals() if name[:1].isupper() or name.endswith("debug_level")]
-
-_DEFAULT_FIRST_BUCKET_BYTES = 1 << 20
 
 
 def _is_gloo_available() -> bool:

@@ -19,26 +19,33 @@ from torch._C._distributed_c10d import (
     DistStoreError,
     FileStore,
     GatherOptions,
+    GradBucket,
     HashStore,
     PrefixStore,
     ProcessGroup,
     ProcessGroupGloo,
     QueueEmptyError,
     ReduceOp,
+    Reducer,
     ReduceOptions,
     ReduceScatterOptions,
     ScatterOptions,
     Store,
     TCPStore,
     Work,
+    _broadcast_coalesced,
+    _compute_bucket_assignment_by_size,
     _create_work_from_future,
     _is_gloo_available,
     _make_nccl_premul_sum,
+    _register_builtin_comm_hook,
+    _register_comm_hook,
     _register_process_group,
     _resolve_process_group,
     _test_python_store,
     _unregister_all_process_groups,
     _unregister_process_group,
+    _verify_params_across_processes,
     get_debug_level,
     set_debug_level,
     set_debug_level_from_env,
@@ -56,6 +63,7 @@ from torch.distributed._backends import (
     is_xccl_available,
 )
 from torch.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.distributed_c10d import (
     GroupMember,
     P2POp,
@@ -117,7 +125,7 @@ def is_available() -> bool:
     return True
 
 
-globals().update(_later.names(__name__, "DeviceMesh ProcessGroupNCCL init_device_mesh"))
+globals().update(_later.names(__name__, "ProcessGroupNCCL"))
 _FSDP = (
     "BackwardPrefetch CPUOffload CPUOffloadPolicy DataParallelMeshDims FSDPModule FlatParameter "
     "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
@@ -125,10 +133,6 @@ _FSDP = (
     "MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateDictConfig OptimStateKeyType "
     "ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy StateDictConfig "
     "StateDictSettings StateDictType UnshardHandle fully_shard register_fsdp_forward_method"
-)
-_COMPRESS = (
-    "fp16_compress_hook fp16_compress_wrapper bf16_compress_hook bf16_compress_wrapper "
-    "allreduce_hook"
 )
 _CHECKPOINT = (
     "DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter "
@@ -139,7 +143,6 @@ _SUBMODULES = _later.install(
     __name__,
     f"""
     algorithms._checkpoint.checkpoint_wrapper: CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper
-    algorithms.ddp_comm_hooks.default_hooks: {_COMPRESS}
     algorithms.ddp_comm_hooks.powerSGD_hook: PowerSGDState powerSGD_hook batched_powerSGD_hook
     algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
     algorithms.join: Join Joinable JoinHook
@@ -160,8 +163,6 @@ _SUBMODULES = _later.install(
     checkpoint.state_dict_saver: AsyncCheckpointerType AsyncSaveResponse save async_save
     checkpoint.stateful: Stateful
     checkpoint.storage: StorageReader StorageWriter
-    device_mesh: DeviceMesh init_device_mesh
-    elastic.multiprocessing: start_processes
     fsdp: {_FSDP}
     fsdp._fully_shard: {_FSDP}
     fsdp.api: {_FSDP}
@@ -171,18 +172,11 @@ _SUBMODULES = _later.install(
     fsdp._traversal_utils: _get_fsdp_states
     fsdp.sharded_grad_scaler: ShardedGradScaler
     fsdp.wrap: _or_policy CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
-    _functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single all_to_all_single_autograd permute_tensor reduce_scatter_tensor wait_tensor
-    launcher: LaunchConfig elastic_launch
-    launcher.api: LaunchConfig elastic_launch
-    nn: RemoteModule all_gather all_reduce
-    nn.functional: all_gather all_reduce all_to_all broadcast gather reduce
     optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer
     pipelining: PipelineStage Schedule1F1B ScheduleGPipe SplitPoint pipe_split pipeline
     pipelining.schedules: PipelineScheduleMulti PipelineScheduleSingle get_schedule_class
     pipelining.stage: PipelineStage
     rpc.functions: async_execution
-    run: get_args_parser main run
-    tensor.device_mesh: DeviceMesh init_device_mesh
     tensor.debug: CommDebugMode
     tensor._utils: compute_local_shape_and_global_offset
     tensor.experimental: context_parallel implicit_replication local_map
@@ -194,5 +188,7 @@ _SUBMODULES = _later.install(
     utils: _sync_module_states
     """,  # noqa: E501
 )
-_SUBMODULES |= {"_tensor", "autograd", "constants", "distributed_c10d", "rendezvous", "tensor"}
+_SUBMODULES |= {"_tensor", "algorithms", "autograd", "constants", "device_mesh", "distributed_c10d"}
+_SUBMODULES |= {"elastic", "launcher", "nn", "rendezvous", "run", "tensor"}
+_SUBMODULES |= {"_functional_collectives"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)

@@ -254,12 +254,49 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The normalised input."""
-        if self.process_group is not None and self.training:
-            raise NotImplementedError(
-                f"SyncBatchNorm: statistics of a process group are not implemented on "
-                f"{input.device}"
-            )
-        return super().forward(input)
+        group = self._group() if self.training else None
+        return super().forward(input) if group is None else self._over_group(input, group)
+
+    def _group(self):
+        """The group whose batches count; None where this process is alone."""
+        from torch import distributed
+
+        if not distributed.is_initialized():
+            return None
+        group = self.process_group or distributed.group.WORLD
+        return group if group.size() > 1 else None
+
+    def _over_group(self, input: torch.Tensor, group) -> torch.Tensor:
+        from torch.distributed.nn.functional import all_reduce
+
+        self._check_input_dim(input)
+        channels = input.transpose(0, 1).reshape(input.size(1), -1).float()
+        count = channels.new_tensor([channels.size(1)])
+        sums = all_reduce(torch.cat([channels.sum(1), count]), group=group)
+        total = sums[-1].detach()
+        mean = sums[:-1] / total
+        # Deviations from the common mean, and not a difference of squares, which loses digits.
+        spread = all_reduce((channels - mean[:, None]).square().sum(1), group=group)
+        variance = spread / total
+        if self.track_running_stats and self.running_mean is not None:
+            self._update_statistics(mean.detach(), (spread / (total - 1)).detach())
+        shape = [1, -1] + [1] * (input.dim() - 2)
+        scale = torch.rsqrt(variance + self.eps)
+        result = (input.float() - mean.view(shape)) * scale.view(shape)
+        if self.weight is not None:
+            result = result * self.weight.float().view(shape)
+        if self.bias is not None:
+            result = result + self.bias.float().view(shape)
+        return result.to(input.dtype)
+
+    def _update_statistics(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
+        with torch.no_grad():
+            self.num_batches_tracked.add_(1)
+            momentum = self.momentum
+            if momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+            self.running_var.lerp_(variance.to(self.running_var.dtype), momentum)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None) -> torch.nn.Module:

@@ -1,0 +1,214 @@
+"""DistributedDataParallel: ranks that each see a part of the data take the steps that one process
+takes with all of it."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import needs_gloo, run_ranks
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as Parallel
+
+pytestmark = needs_gloo
+
+
+def _model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2))
+
+
+def _data() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(8, 6, generator=generator), torch.randn(8, 2, generator=generator)
+
+
+def _train(model: nn.Module, parts: list, steps: int = 4) -> list[np.ndarray]:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        for x, y in parts:
+            nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    return [p.detach().numpy() for p in model.parameters()]
+
+
+def _parallel(rank: int, size: int, options: dict) -> list[np.ndarray]:
+    if rank:
+        torch.manual_seed(99)
+        model = nn.Sequential(*copy.deepcopy(list(_model())))
+        for p in model.parameters():
+            nn.init.normal_(p)
+    else:
+        model = _model()
+    hook = options.pop("hook", None)
+    model = Parallel(model, **options)
+    if hook:
+        model.register_comm_hook(None, hook)
+    x, y = _data()
+    return _train(model, [(x[rank::size], y[rank::size])])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gradient_as_bucket_view": True},
+        {"find_unused_parameters": True},
+        {"static_graph": True},
+        {"bucket_cap_mb": 1e-4},
+    ],
+    ids=str,
+)
+def test_parameters_after_training_are_those_of_one_process(options):
+    x, y = _data()
+    expected = _train(_model(), [(x, y)])
+    first, second = run_ranks(_parallel, 2, options)
+    for one, other, alone in zip(first, second, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, alone, rtol=1e-5, atol=1e-6)
+
+
+def _averaging(state, bucket):
+    future = dist.group.WORLD.allreduce([bucket.buffer()]).get_future()
+    return future.then(lambda done: done.value()[0] / dist.get_world_size())
+
+
+def test_hook_on_communication_that_averages_gives_the_same():
+    x, y = _data()
+    expected = _train(_model(), [(x, y)])
+    for found in run_ranks(_parallel, 2, {"hook": _averaging}):
+        for one, alone in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, alone, rtol=1e-5, atol=1e-6)
+
+
+def _compressed(rank: int, size: int) -> list:
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    model = Parallel(nn.Linear(3, 1, bias=False))
+    model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    model(torch.full((1, 3), 1.0 + rank)).sum().backward()
+    return model.module.weight.grad.flatten().tolist()
+
+
+def test_compressed_gradients_are_the_average():
+    assert run_ranks(_compressed, 2) == [[1.5] * 3] * 2
+
+
+def _accumulating(rank: int, size: int) -> list:
+    model = Parallel(nn.Linear(2, 1, bias=False))
+    x = torch.ones(1, 2) * (rank + 1)
+    with model.no_sync():
+        model(x).sum().backward()
+    alone = model.module.weight.grad.flatten().tolist()
+    model(x).sum().backward()
+    return [alone, model.module.weight.grad.flatten().tolist()]
+
+
+def test_no_sync_keeps_gradients_until_the_next_pass():
+    first, second = run_ranks(_accumulating, 2)
+    assert first == [[1.0, 1.0], [3.0, 3.0]] and second == [[2.0, 2.0], [3.0, 3.0]]
+
+
+class _Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right, self.never = (nn.Linear(2, 1, bias=False) for _ in range(3))
+
+    def forward(self, x, left):
+        return (self.left if left else self.right)(x)
+
+
+def _unused(rank: int, size: int) -> list:
+    model = Parallel(_Branches(), find_unused_parameters=True)
+    found = []
+    for _ in range(2):
+        model.zero_grad()
+        model(torch.ones(1, 2), rank == 0).sum().backward()
+        grads = [p.grad for p in model.parameters()]
+        found.append([None if grad is None else grad.flatten().tolist() for grad in grads])
+    return found
+
+
+def test_parameters_that_some_ranks_do_not_use_are_averaged_and_unused_ones_left_alone():
+    expected = [[[0.5, 0.5], [0.5, 0.5], None]] * 2
+    assert run_ranks(_unused, 2) == [expected, expected]
+
+
+def _unused_unannounced(rank: int, size: int) -> str:
+    model = Parallel(_Branches())
+    model(torch.ones(1, 2), True).sum().backward()
+    with pytest.raises(RuntimeError) as caught:
+        model(torch.ones(1, 2), True)
+    return str(caught.value)
+
+
+def test_unused_parameters_without_the_option_raise_and_are_named():
+    for text in run_ranks(_unused_unannounced, 2):
+        assert "Expected to have finished reduction in the prior iteration" in text
+        assert "right.weight" in text and "never.weight" in text and "left" not in text
+
+
+def _different(rank: int, size: int) -> str:
+    with pytest.raises(RuntimeError) as caught:
+        Parallel(nn.Linear(2 + rank, 1))
+    return str(caught.value)
+
+
+def test_models_of_different_shapes_raise_on_every_rank():
+    first, second = run_ranks(_different, 2)
+    assert "another rank's params differ" in first
+    assert "params[0] in this process with sizes [1, 3]" in second
+
+
+def _buffers(rank: int, size: int) -> list:
+    model = Parallel(nn.BatchNorm1d(2))
+    model.module.running_mean.fill_(float(rank + 3))
+    model.eval()
+    model(torch.ones(2, 2))
+    return [model.module.running_mean.tolist(), sorted(model.state_dict())[0]]
+
+
+def test_buffers_follow_those_of_rank_zero():
+    assert run_ranks(_buffers, 2) == [[[3.0, 3.0], "module.bias"]] * 2
+
+
+def _sync_batch_norm(rank: int, size: int) -> list:
+    layer = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3))
+    x = _data()[0][:, :3].clone()[rank * 4 : rank * 4 + 4].requires_grad_()
+    out = layer(x)
+    (out * torch.arange(12.0).view(4, 3)).sum().backward()
+    return [out.detach().numpy(), x.grad.numpy(), layer.running_var.numpy()]
+
+
+def test_sync_batch_norm_normalises_over_the_batches_of_all_ranks():
+    layer = nn.BatchNorm1d(3)
+    x = _data()[0][:, :3].clone().requires_grad_()
+    out = layer(x)
+    weight = torch.arange(12.0).view(4, 3)
+    (out * torch.cat([weight, weight])).sum().backward()
+    for rank, found in enumerate(run_ranks(_sync_batch_norm, 2)):
+        rows = slice(rank * 4, rank * 4 + 4)
+        np.testing.assert_allclose(found[0], out.detach().numpy()[rows], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found[1], x.grad.numpy()[rows], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(found[2], layer.running_var.numpy(), rtol=1e-5)
+
+
+def _refusals(rank: int, size: int) -> list[str]:
+    texts = []
+    for call in (
+        lambda: Parallel(nn.ReLU()),
+        lambda: Parallel(nn.Linear(1, 1), device_ids=[0, 1]),
+        lambda: Parallel(nn.Linear(1, 1)).register_comm_hook(None, 3),
+    ):
+        with pytest.raises((RuntimeError, ValueError, TypeError)) as caught:
+            call()
+        texts.append(str(caught.value))
+    return texts
+
+
+def test_what_cannot_be_parallel_raises():
+    texts = run_ranks(_refusals, 1)[0]
+    assert "doesn't have any parameters that require a gradient" in texts[0]
+    assert "device_ids" in texts[1] and "must be callable" in texts[2]

@@ -1,0 +1,1 @@
+"""Ways to exchange and combine what ranks compute."""
