@@ -5,9 +5,10 @@ import copy
 
 import numpy as np
 import pytest
+from ranks import needs_gloo, run_ranks
+
 import torch
 import torch.distributed as dist
-from ranks import needs_gloo, run_ranks
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as Parallel
 

@@ -150,7 +150,9 @@ def _root(rank: int) -> BroadcastOptions:
     return made
 
 
-def register_comm_hook(reducer: Reducer, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
+def register_comm_hook(
+    reducer: Reducer, state: Any, hook: Callable[[Any, GradBucket], Any]
+) -> None:
     """Gives the exchange of gradients to hook(state, bucket)."""
     reducer.register_comm_hook(lambda bucket: hook(state, bucket))
 

@@ -1,6 +1,6 @@
 """Collectives as functions: they return new tensors and name their group, so that graphs can hold
-them. The operators are torch.ops._c10d_functional's; each starts its work, and wait_tensor waits for
-it. Called outside of a graph, the functions here wait at once."""
+them. The operators are torch.ops._c10d_functional's; each starts its work, and wait_tensor waits
+for it. Called outside of a graph, the functions here wait at once."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ _mesh_resources = _Active()
 
 
 class DeviceMesh:
-    """An n-dimensional array of ranks. Along each dimension the ranks that differ in it alone form a
-    process group."""
+    """An n-dimensional array of ranks. Along each dimension the ranks that differ in it alone form
+    a process group."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DeviceMesh:
         self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
         if self.mesh_dim_names and len(self.mesh_dim_names) != self.mesh.ndim:
             raise ValueError(
-                f"mesh_dim_names {self.mesh_dim_names} must name each of {self.mesh.ndim} dimensions"
+                f"mesh_dim_names {self.mesh_dim_names} must name {self.mesh.ndim} dimensions"
             )
         self._root: DeviceMesh | None = None
         self._flattened: dict[str, DeviceMesh] = {}
@@ -214,7 +214,9 @@ class DeviceMesh:
         part._root = self._root_mesh()
         return part
 
-    def _flatten(self, mesh_dim_name: str | None = None, backend_override: Any = None) -> DeviceMesh:
+    def _flatten(
+        self, mesh_dim_name: str | None = None, backend_override: Any = None
+    ) -> DeviceMesh:
         """One dimension for all of a part's."""
         root = self._root_mesh()
         name = mesh_dim_name or "_".join(self.mesh_dim_names or ())

@@ -23,7 +23,9 @@ class _Env(argparse.Action):
         default = os.environ.get(f"PET_{dest.upper()}", default)
         super().__init__(dest=dest, default=default, **kwargs)
 
-    def __call__(self, parser: object, namespace: object, values: str, option: object = None) -> None:
+    def __call__(
+        self, parser: object, namespace: object, values: str, option: object = None
+    ) -> None:
         setattr(namespace, self.dest, values)
 
 

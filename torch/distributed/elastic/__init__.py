@@ -1,1 +1,1 @@
-"""Workers that are started again when one fails: not available yet."""
+"""Workers that are started again when one fails."""

@@ -3,6 +3,7 @@ restarts are left, and reports the first failure when none are."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
+from torch.distributed import DistNetworkError
 from torch.distributed.elastic._nodes import Nodes, Round
 from torch.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
@@ -179,7 +181,8 @@ class Agent:
                 used += 1
                 self._nodes.request_restart(at.number)
                 continue
-            self._nodes.report_end(at.number, failed=True)
+            with contextlib.suppress(DistNetworkError):
+                self._nodes.report_end(at.number, failed=True)
             if not failures:
                 raise RuntimeError("another node of the job failed")
             raise ChildFailedError(self.name, failures)
@@ -226,15 +229,22 @@ class Agent:
 
     def _watch(self, at: Round) -> str:
         """How the attempt ended: succeeded, failed, restarted, or given up elsewhere."""
-        reported = False
+        self._reported = False
+        try:
+            return self._watch_all(at)
+        except DistNetworkError:
+            # The node that served the store has left. It does so when all succeeded, or gave up.
+            return "succeeded" if self._reported else "given up"
+
+    def _watch_all(self, at: Round) -> str:
         while True:
             codes = [worker.exit_code() for worker in self._workers]
             if any(code not in (None, 0) for code in codes):
                 return "failed"
             if all(code == 0 for code in codes):
-                if not reported:
+                if not self._reported:
                     self._nodes.report_end(at.number, failed=False)
-                    reported = True
+                    self._reported = True
                 if at.size == 1 or self._nodes.all_succeeded(at.number, at.size):
                     return "succeeded"
             if at.size > 1:

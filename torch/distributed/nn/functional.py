@@ -25,7 +25,6 @@ Tensor = torch.Tensor
 Reduction = ReduceOp.RedOpType | ReduceOp
 
 
-
 class _AllReduce(Function):
     @staticmethod
     def forward(ctx: Any, op: Reduction, group: Any, tensor: Tensor) -> Tensor:
@@ -204,8 +203,6 @@ def all_to_all_single(
     return _AllToAllSingle.apply(group, output, output_split_sizes, input_split_sizes, input)
 
 
-def all_reduce(
-    tensor: Tensor, op: Reduction = ReduceOp.SUM, group: Any = group.WORLD
-) -> Tensor:
+def all_reduce(tensor: Tensor, op: Reduction = ReduceOp.SUM, group: Any = group.WORLD) -> Tensor:
     """The tensors of all ranks reduced, on every rank."""
     return _AllReduce.apply(op, group, tensor)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch.nn.modules.module import Module
@@ -17,7 +16,7 @@ __all__ = ["DistributedDataParallel"]
 _BROADCAST_BYTES = 250 << 20
 
 
-def _find_tensors(value: Any) -> list[torch.Tensor]:
+def _find_tensors(value: object) -> list[torch.Tensor]:
     """The tensors in nested lists, dictionaries and dataclasses."""
     if isinstance(value, torch.Tensor):
         return [value]
@@ -42,16 +41,16 @@ class DistributedDataParallel(Module):
         dim: int = 0,
         broadcast_buffers: bool | None = None,
         init_sync: bool = True,
-        process_group: Any = None,
+        process_group: object = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False,
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
-        delay_all_reduce_named_params: Any = None,
-        param_to_hook_all_reduce: Any = None,
-        mixed_precision: Any = None,
-        device_mesh: Any = None,
+        delay_all_reduce_named_params: object = None,
+        param_to_hook_all_reduce: object = None,
+        mixed_precision: object = None,
+        device_mesh: object = None,
         skip_all_reduce_unused_params: bool = False,
         bucket_cap_mb_list: list[float] | None = None,
         batched_grad_copy: bool = False,
@@ -106,7 +105,7 @@ class DistributedDataParallel(Module):
         ]
 
     def _set_devices(
-        self, device_ids: list | None, output_device: Any, parameters: list[torch.Tensor]
+        self, device_ids: list | None, output_device: object, parameters: list[torch.Tensor]
     ) -> None:
         kinds = {p.device.type for p in parameters}
         if len(kinds) != 1:
@@ -129,8 +128,10 @@ class DistributedDataParallel(Module):
             )
         self.device_ids = [torch.device("cuda", d) if isinstance(d, int) else torch.device(d)
                            for d in device_ids] if device_ids else None  # fmt: skip
-        self.output_device = output_device if output_device is not None else (
-            self.device_ids[0] if self.device_ids else None
+        self.output_device = (
+            output_device
+            if output_device is not None
+            else (self.device_ids[0] if self.device_ids else None)
         )
         self.device = parameters[0].device
 
@@ -203,7 +204,7 @@ class DistributedDataParallel(Module):
         moved, named = scatter_kwargs(args, kwargs, self.device_ids, self.dim)
         return moved[0], named[0]
 
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+    def forward(self, *inputs: object, **kwargs: object) -> object:
         """The module's own, with the exchange of gradients made ready."""
         exchanges = torch.is_grad_enabled() and self.require_backward_grad_sync
         if torch.is_grad_enabled() and self.reducer._rebuild_buckets():
@@ -226,7 +227,7 @@ class DistributedDataParallel(Module):
         return self
 
     # ---- hooks
-    def register_comm_hook(self, state: Any, hook: Callable) -> None:
+    def register_comm_hook(self, state: object, hook: Callable) -> None:
         """Gives the exchange of each bucket of gradients to hook(state, bucket), which returns a
         future of the averaged gradients."""
         from torch._distributed.reducer import register_comm_hook
@@ -236,12 +237,12 @@ class DistributedDataParallel(Module):
         register_comm_hook(self.reducer, state, hook)
         self._hook_registered = True
 
-    def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
+    def _register_builtin_comm_hook(self, comm_hook_type: object) -> None:
         from torch._distributed.reducer import register_builtin_comm_hook
 
         register_builtin_comm_hook(self.reducer, comm_hook_type)
 
-    def _get_ddp_logging_data(self) -> dict[str, Any]:
+    def _get_ddp_logging_data(self) -> dict[str, object]:
         return {
             "world_size": self.process_group.size(),
             "rank": self.process_group.rank(),
@@ -260,7 +261,7 @@ class DistributedDataParallel(Module):
         module._ddp_params_and_buffers_to_ignore = names
 
     # ---- copies
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         from torch.distributed import distributed_c10d
 
         if self.process_group is not distributed_c10d._get_default_group():
@@ -273,7 +274,7 @@ class DistributedDataParallel(Module):
         del state["process_group"], state["reducer"]
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         self.process_group = _group_of(None, None)
         self._make_reducer(self._named_parameters())
@@ -281,7 +282,7 @@ class DistributedDataParallel(Module):
             self.reducer._set_static_graph()
 
 
-def _group_of(process_group: Any, device_mesh: Any) -> Any:
+def _group_of(process_group: object, device_mesh: object) -> object:
     from torch.distributed import distributed_c10d
 
     if process_group is not None and device_mesh is not None:

@@ -236,7 +236,8 @@ void Reducer::accumulated(size_t parameter) {
 void Reducer::mark_ready(size_t parameter, bool is_used) {
   if (is_ready_[parameter]) {
     std::string name = parameter < options_.names.size() ? options_.names[parameter] : "";
-    TORCH_CHECK(false, "Expected to mark a variable ready only once. This error is caused by one of "
+    TORCH_CHECK(false,
+                "Expected to mark a variable ready only once. This error is caused by one of "
                 "the following reasons: 1) Use of a module parameter outside the `forward` "
                 "function. 2) Reused parameters in multiple reentrant backward passes; "
                 "`static_graph=True` (or `_set_static_graph()`) may help.\n  Parameter at index ",
@@ -256,7 +257,8 @@ void Reducer::mark_ready(size_t parameter, bool is_used) {
   } else {
     TORCH_CHECK_NOT_IMPLEMENTED(grad.layout() == at::kStrided,
                                 "DistributedDataParallel is not implemented for gradients of "
-                                "layout ", grad.layout());
+                                "layout ",
+                                grad.layout());
     // Gradients in place need the division alone.
     at::mul_out(view, grad.detach(), at::detail::wrapped_number(share));
     if (options_.as_bucket_view && is_used && grad.data_ptr() != view.data_ptr()) {
@@ -304,7 +306,8 @@ void Reducer::deliver(const Bucket& bucket, const at::Tensor& result,
   for (size_t k = 0; k < bucket.members.size(); ++k) {
     const size_t i = bucket.members[k];
     // What no rank used keeps the gradient it had.
-    if (used_anywhere.defined() && static_cast<int32_t*>(used_anywhere.data_ptr())[i] == 0) continue;
+    if (used_anywhere.defined() && static_cast<int32_t*>(used_anywhere.data_ptr())[i] == 0)
+      continue;
     const at::Tensor& p = parameters_[i];
     auto* meta = torch::autograd::meta_of(p);
     const at::Tensor grad = meta ? meta->grad : at::Tensor();

@@ -60,7 +60,9 @@ class TORCH_API Reducer {
   size_t bucket_count() const { return buckets_.size(); }
   at::Tensor bucket_flat(size_t bucket) const { return buckets_.at(bucket).flat; }
   std::vector<at::Tensor> bucket_parameters(size_t bucket) const;
-  std::vector<at::Tensor> bucket_gradients(size_t bucket) const { return buckets_.at(bucket).views; }
+  std::vector<at::Tensor> bucket_gradients(size_t bucket) const {
+    return buckets_.at(bucket).views;
+  }
   // Which parameters the passes since the last exchange used, as 0 and 1.
   const at::Tensor& used() const { return used_; }
 
@@ -86,14 +88,15 @@ class TORCH_API Reducer {
   const std::vector<at::Tensor> parameters_;
   ReducerOptions options_;
   std::unique_ptr<GradientExchange> exchange_;
-  std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators_; // kept alive: hooks live there
+  std::vector<c10::intrusive_ptr<torch::autograd::Node>>
+      accumulators_; // kept alive: hooks live there
   std::vector<std::shared_ptr<torch::autograd::NodeHook>> hooks_;
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;
   std::vector<char> is_ready_;
-  std::vector<size_t> unused_;         // found before the pass
+  std::vector<size_t> unused_; // found before the pass
   std::vector<size_t> arrival_;
-  std::vector<int> uses_, uses_left_;  // of a static graph: how often each accumulates in a pass
+  std::vector<int> uses_, uses_left_; // of a static graph: how often each accumulates in a pass
   at::Tensor used_;
   size_t next_bucket_ = 0;
   bool expects_ = false, has_begun_ = false, is_finished_ = true, is_first_pass_ = true;

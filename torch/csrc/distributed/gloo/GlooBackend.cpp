@@ -140,6 +140,9 @@ Device shared_device(const BackendOptions& options) {
 
 // Slots of our own messages, apart from those of Gloo's collectives (below 2^48).
 constexpr uint64_t kTransferSlots = uint64_t{1} << 62, kScatterSlots = uint64_t{1} << 61;
+constexpr uint64_t kExchangeSlots = uint64_t{1} << 60;
+// Up to so many bytes from all ranks together one exchange of everything is faster than a ring.
+constexpr size_t kExchangeBytes = size_t{1} << 18;
 
 // ---- sends and receives -------------------------------------------------------------------------
 class Transfer final : public Work {
@@ -241,6 +244,8 @@ class GlooBackend final : public BlockingBackend {
   }
 
   void all_reduce(const Collective& call, const at::Tensor& t, uint32_t part);
+  void exchange_whole(const Collective& call, const at::Tensor& t, const ReduceFunction& function,
+                      uint32_t part);
   void all_reduce_coalesced(const Collective& call);
   void reduce(const Collective& call);
   void broadcast(const Collective& call, const at::Tensor& t, uint32_t part);
@@ -342,7 +347,9 @@ void GlooBackend::all_reduce(const Collective& call, const at::Tensor& t, uint32
   const auto function = reduce_function(call.reduce.kind, t.scalar_type());
   Contiguous memory(t);
   scale_before(call.reduce, memory.get());
-  if (size_ > 1 && t.numel() > 0) {
+  if (size_ > 1 && size_of(t) <= kExchangeBytes / static_cast<size_t>(size_)) {
+    exchange_whole(call, memory.get(), function, part);
+  } else if (size_ > 1) {
     with_element(static_cast<size_t>(t.element_size()), [&](auto* element) {
       using T = std::remove_pointer_t<decltype(element)>;
       ::gloo::AllreduceOptions options(context_);
@@ -355,6 +362,34 @@ void GlooBackend::all_reduce(const Collective& call, const at::Tensor& t, uint32
   }
   scale_after(call.reduce, memory.get(), size_);
   memory.put_back();
+}
+
+// Every rank sends all it has to each other and adds up by itself, in the order of ranks: one step
+// where a ring takes two per rank.
+void GlooBackend::exchange_whole(const Collective& call, const at::Tensor& t,
+                                 const ReduceFunction& function, uint32_t part) {
+  const size_t bytes = size_of(t);
+  if (bytes == 0) return;
+  const at::Tensor all = flat_like(t, t.numel() * size_);
+  const auto place = [&](int rank) { return bytes_of(all) + static_cast<size_t>(rank) * bytes; };
+  std::memcpy(place(rank_), bytes_of(t), bytes);
+  const uint64_t slot = kExchangeSlots | tag(call, part);
+  auto sends = context_->createUnboundBuffer(place(rank_), bytes);
+  auto receives = context_->createUnboundBuffer(bytes_of(all), size_of(all));
+  for (int i = 1; i < size_; ++i) {
+    const int other = (rank_ + i) % size_;
+    receives->recv(other, slot, static_cast<size_t>(other) * bytes, bytes);
+    sends->send(other, slot);
+  }
+  for (int i = 1; i < size_; ++i) {
+    TORCH_CHECK(receives->waitRecv(call.timeout), "the receiver was aborted");
+  }
+  const auto count = static_cast<size_t>(t.numel());
+  function(bytes_of(t), place(0), place(1), count);
+  for (int rank = 2; rank < size_; ++rank) function(bytes_of(t), bytes_of(t), place(rank), count);
+  for (int i = 1; i < size_; ++i) {
+    TORCH_CHECK(sends->waitSend(call.timeout), "the sender was aborted");
+  }
 }
 
 void GlooBackend::all_reduce_coalesced(const Collective& call) {

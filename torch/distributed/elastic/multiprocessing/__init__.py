@@ -1,4 +1,4 @@
-"""Starting workers: not available yet."""
+"""Starting workers and reporting on those that failed."""
 
 from torch import _later
 

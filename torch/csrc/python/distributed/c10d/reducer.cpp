@@ -113,9 +113,9 @@ PyObject* reducer_open(PyObject* self, PyObject* args) {
     options.as_bucket_view = view != 0;
     options.names = texts_from(names);
     options.world_size = size;
-    cast(self)->reducer = std::make_unique<c10d::Reducer>(
-        tensors_from(parameters), buckets_from(buckets), std::move(options),
-        exchange_from(exchange, 1));
+    cast(self)->reducer =
+        std::make_unique<c10d::Reducer>(tensors_from(parameters), buckets_from(buckets),
+                                        std::move(options), exchange_from(exchange, 1));
     return new_none();
   });
 }
