@@ -91,7 +91,7 @@ __all__ = [
 ]
 
 # Functions that do not exist, and what says so.
-globals().update(_later.names(__name__, "export replay"))
+globals().update(_later.names(__name__, "replay"))
 reset_hooks: list = []
 
 
@@ -100,6 +100,13 @@ def explain(f, *extra_args, **extra_kwargs):
     from torch._dynamo.explain import explain as run_explain
 
     return run_explain(f, *extra_args, **extra_kwargs)
+
+
+def export(f, *extra_args, **options):
+    """export(f, **options)(*args): the whole of f as one graph with f's signature, and guards."""
+    from torch._dynamo.exporting import export as run_export
+
+    return run_export(f, *extra_args, **options)
 
 
 def is_inductor_supported() -> bool:

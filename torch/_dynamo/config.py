@@ -55,6 +55,8 @@ unbacked_sources: str = os.environ.get("TORCH_COMPILE_UNBACKED_SOURCES", "")
 
 # ---- modules and attributes
 guard_nn_modules: bool = True
+force_nn_module_property_static_shapes: bool = True
+force_parameter_static_shapes: bool = True
 guard_nn_modules_using_dict_tags: bool = True
 inline_inbuilt_nn_modules: bool = True
 install_free_tensors: bool = False
