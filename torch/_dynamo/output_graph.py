@@ -21,6 +21,7 @@ from torch._dynamo.exc import (
 from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.function_modes import takes_over
 from torch._dynamo.variables.functions import CellVariable
 from torch._dynamo.variables.lists import (
     ListVariable,
@@ -93,6 +94,7 @@ class OutputGraph:
         self.shape_sources: list[tuple[object, Source]] = []
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
+        self.function_modes: list[VariableTracker] = []
         self.has_break = False
         self.attrs: dict[str, object] = {}
         self.stack_texts = False
@@ -181,10 +183,16 @@ class OutputGraph:
 
     def call(self, tx: Frame, target: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
         """A call of a function in the graph."""
+        taken = takes_over(tx, target, args, kwargs) if self.function_modes else None
+        if taken is not None:
+            return taken
         return self.node(tx, "call_function", target, args, kwargs)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         """A call of a method of a tensor in the graph."""
+        taken = takes_over(tx, name, args, kwargs) if self.function_modes else None
+        if taken is not None:
+            return taken
         return self.node(tx, "call_method", name, args, kwargs)
 
     def call_effect(

@@ -28,7 +28,7 @@ from torch._dynamo.variables import builder, higher_order_ops  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
 from torch._guards import tracing
-from torch.fx.experimental.symbolic_shapes import DimDynamic
+from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode
 
 if TYPE_CHECKING:
     from torch._dynamo.opcodes import Instruction
@@ -182,6 +182,8 @@ class RootFrame(Frame):
                 self.unwind(ins, error)
             except Unsupported as error:
                 self._cannot(error)
+            except GuardOnDataDependentSymNode as error:
+                self._cannot(GraphBreak("Data dependent size", "", str(error), ()))
             except (TorchRuntimeError, RecursionError) as error:
                 if isinstance(error, RecursionError):
                     self._cannot(GraphBreak("recursion", "", "calls are nested too deep", ()))
@@ -204,6 +206,8 @@ class RootFrame(Frame):
             raise SkipFrame("graph break while an exception is handled")
         if origin.in_loop(self.program.place(place)):
             raise SkipFrame("Skipping frame because there is a graph break in a for/while loop")
+        if self.out.function_modes:
+            raise SkipFrame("graph break under a function mode")
         self.cg = Codegen(self.out, self.code)
         self.out.has_break = True
         if ins.opname.startswith("POP_JUMP_IF"):

@@ -339,7 +339,7 @@ class _Writer:
         if form is not None and form.count("{}") == len(args):
             return self._assign(node, form.format(*map(self.arg, args)))
         form = inplace_methods.get(name)
-        if form is not None and form.count("{}") == len(args):
+        if form is not None and form.count("{}") == len(args) and isinstance(args[0], Node):
             first = self.arg(args[0])
             written = form.format(*map(self.arg, args))
             return f"{written};  {self.name(node)}{self.annotation(node)} = {first}"

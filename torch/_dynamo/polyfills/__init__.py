@@ -7,6 +7,8 @@ import collections
 import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
+import torch
+
 
 def call_module_with_hooks(module: object, *args: object, **kwargs: object) -> object:
     """nn.Module.__call__ where the module has forward hooks."""
@@ -88,6 +90,14 @@ def iterator_at(sequence: Sequence, index: int) -> Iterator:
     return made
 
 
+def module_list_item(modules: torch.nn.ModuleList, index: int | slice) -> object:
+    """ModuleList.__getitem__; a slice is a plain list of the modules, and nothing is registered."""
+    if isinstance(index, slice):
+        return list(modules._modules.values())[index]
+    return modules._modules[modules._get_abs_string_index(index)]
+
+
 SUBSTITUTES: dict[object, Callable] = {
+    torch.nn.ModuleList.__getitem__: module_list_item,
     collections._count_elements: count_elements,
 }

@@ -25,6 +25,8 @@ from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.functions import (
     FunctoolsPartialVariable,
     NestedUserFunctionVariable,
+    UserFunctionVariable,
+    UserMethodVariable,
 )
 from torch._dynamo.variables.iter import IteratorVariable
 from torch._dynamo.variables.lists import ListVariable, TupleVariable
@@ -542,8 +544,18 @@ def _update_wrapper(
     return wrapper
 
 
+for _class in (inspect.Signature, inspect.Parameter):
+    for _property in vars(_class).values():
+        if isinstance(_property, property):
+            trace_rules.register(_property.fget, trace_rules.INLINE)
+
+
 @handler(inspect.signature)
 def _signature(tx: Frame, fn: VariableTracker) -> VariableTracker:
+    if isinstance(fn, UserMethodVariable) and isinstance(fn.func, UserFunctionVariable):
+        # Only the function has a signature; the object takes its first place.
+        bound = types.MethodType(fn.func.fn, object())
+        return VariableTracker.build(tx, inspect.signature(bound))
     return fold(tx, inspect.signature, [fn], {}) or unimplemented(
         "inspect.signature", repr(fn), "the signature of a function made in the trace"
     )
