@@ -1,4 +1,4 @@
-"""Settings of the kernel generator. There is none yet: what is set is kept, and changes nothing."""
+"""Settings of the compiler. Those of machinery that is not here are kept, and change nothing."""
 
 import sys
 
@@ -13,7 +13,17 @@ coordinate_descent_tuning = False
 fx_graph_cache = True
 epilogue_fusion = True
 allow_buffer_reuse = True
+# Prints the plan of every graph.
 debug = False
+
+# ---- functions that change graphs on the way; each is given an fx.Graph
+pre_grad_custom_pass = None
+joint_custom_pre_pass = None
+joint_custom_post_pass = None
+post_grad_custom_pre_pass = None
+post_grad_custom_post_pass = None
+# Divides a joint graph instead of min_cut_rematerialization_partition.
+custom_partitioner_fn = None
 
 patch = patcher(sys.modules[__name__])
 sys.modules[__name__].__class__ = SettingsModule

@@ -14,6 +14,7 @@
 #include <torch/csrc/python/autograd/node.h>
 #include <torch/csrc/python/autograd/saved.h>
 #include <torch/csrc/python/bind_tables.h>
+#include <torch/csrc/python/inductor/inductor.h>
 #include <torch/csrc/python/runtime/autocast.h>
 #include <torch/csrc/python/tensor/construct.h>
 #ifndef CRESSET_NO_CUDA
@@ -154,8 +155,8 @@ bool init_all(PyObject* m) {
          init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
          init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
          init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
-         dynamo::init_dynamo(m) && init_aot(m) && init_devices(m) && init_bridge(m) &&
-         add_operators(m);
+         dynamo::init_dynamo(m) && init_aot(m) && init_inductor(m) && init_devices(m) &&
+         init_bridge(m) && add_operators(m);
 }
 
 } // namespace

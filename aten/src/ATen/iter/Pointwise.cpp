@@ -12,6 +12,7 @@
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/Number.h>
 #include <ATen/iter/PointwiseJob.h>
+#include <ATen/iter/PointwiseRecord.h>
 #include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
@@ -19,6 +20,8 @@
 
 namespace at::iter {
 namespace {
+
+thread_local PointwiseRecorder* recorder = nullptr;
 
 // Scalars converted to the type the loop computes in, one after the other.
 struct ParamBuffer {
@@ -191,9 +194,36 @@ void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands,
   iter.run(loop, loop_params);
 }
 
+// What run_cpu would do with these operands; nothing where it would fail, which stays for the call
+// on the CPU to say.
+void record(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
+            ScalarType result) {
+  PointwiseRecord call{};
+  try {
+    call.spec = &spec;
+    call.target = target;
+    call.compute = loop_dtype(spec, operands, result);
+    call.produced = output_dtype(spec, call.compute);
+    call.loop = loop_for(spec, call.compute);
+    ParamBuffer::fill(spec, params, call.compute, call.params.data());
+    for (const Operand& op : operands) {
+      if (op.scalar)
+        store_number(*op.scalar, call.compute, spec.numbers,
+                     call.numbers[call.operands.size()].data());
+      call.operands.push_back(op.tensor ? *op.tensor : Tensor());
+    }
+  } catch (const c10::Error&) {
+    return;
+  }
+  recorder->calls.push_back(std::move(call));
+}
+
 void run_general(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
                  IntArrayRef shape, ScalarType compute, Device device) {
-  if (device.is_meta()) return;
+  if (device.is_meta()) {
+    if (C10_UNLIKELY(recorder != nullptr)) record(spec, target, operands, params, compute);
+    return;
+  }
   if (device.is_cpu()) {
     run_cpu(spec, target, operands, params, shape, compute);
     return;
@@ -242,6 +272,9 @@ Tensor allocate(IntArrayRef shape, ScalarType dtype, Device device, Operands ope
                                device);
 }
 } // namespace
+
+PointwiseRecorder::PointwiseRecorder() : outer_(recorder) { recorder = this; }
+PointwiseRecorder::~PointwiseRecorder() { recorder = outer_; }
 
 bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace,
                     Operands operands, Params params, PointwiseJob& job) {

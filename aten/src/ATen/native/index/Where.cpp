@@ -8,6 +8,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/Sizes.h>
 #include <ATen/native/index/Native.h>
+#include <ATen/native/index/WhereLoop.h>
 #include <ATen/ops/nonzero_numpy.h>
 #include <ATen/ops/result_type.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -29,7 +30,8 @@ choose_dense(U* to, const uint8_t* condition, const U* a, const U* b, int64_t n)
   }
 }
 
-template <class U> void choose_row(char* const* data, const int64_t* strides, int64_t n) {
+template <class U>
+void choose_row(char* const* data, const int64_t* strides, int64_t n, const void*) {
   constexpr int64_t size = sizeof(U);
   const uint8_t* condition = reinterpret_cast<const uint8_t*>(data[1]);
   const bool dense = strides[0] == size && strides[1] == 1 && n > 0 &&
@@ -109,6 +111,12 @@ void meta_where(OutputBuilder& out, const Tensor& condition, const Tensor& self,
 
 namespace native {
 
+Loop1d where_loop(int64_t itemsize) {
+  Loop1d found = nullptr;
+  itemsize_switch(itemsize, [&](auto tag) { found = &choose_row<typename decltype(tag)::type>; });
+  return found;
+}
+
 void where_cpu(const Tensor& condition, const Tensor& self, const Tensor& other,
                const Tensor& out) {
   const ScalarType dtype = out.scalar_type();
@@ -120,10 +128,7 @@ void where_cpu(const Tensor& condition, const Tensor& self, const Tensor& other,
   iter.add_input(a, dtype);
   iter.add_input(b, dtype);
   iter.build();
-  itemsize_switch(out.itemsize(), [&](auto tag) {
-    using U = typename decltype(tag)::type;
-    iter.for_each([](char* const* d, const int64_t* s, int64_t n) { choose_row<U>(d, s, n); });
-  });
+  iter.run(where_loop(out.itemsize()), nullptr);
 }
 
 namespace {

@@ -157,11 +157,27 @@ class Scratch {
   std::unique_ptr<char[]> heap_;
 };
 
+// Memory for computed elements.
+class Elements {
+ public:
+  explicit Elements(int64_t bytes) : memory_(new char[static_cast<size_t>(bytes) + 64]) {
+    data_ = memory_.get() + (64 - reinterpret_cast<uintptr_t>(memory_.get()) % 64) % 64;
+  }
+  char* data() { return data_; }
+
+ private:
+  std::unique_ptr<char[]> memory_;
+  char* data_;
+};
+
 class Runner {
  public:
-  Runner(const ReduceCall& call, const Tensor& self, const Plan& plan, ArrayRef<Tensor> outs)
-      : call_(call), kernel_(*call.kernel), in_(static_cast<const char*>(self.const_data_ptr())),
-        plan_(plan) {
+  // With a source the input has no memory: places in it are counted from 0.
+  Runner(const ReduceCall& call, const Tensor& self, const Plan& plan, ArrayRef<Tensor> outs,
+         const ElementSource* source)
+      : call_(call), kernel_(*call.kernel),
+        in_(source ? nullptr : static_cast<const char*>(self.const_data_ptr())), plan_(plan),
+        source_(source), itemsize_(self.itemsize()) {
     for (size_t k = 0; k < outs.size(); ++k) {
       if (!outs[k].defined()) continue;
       out_[k] = static_cast<char*>(outs[k].mutable_data_ptr());
@@ -223,7 +239,66 @@ class Runner {
       args.in += rest % dim.size * dim.stride;
       rest /= dim.size;
     }
-    kernel_.leaf(acc, args);
+    if (C10_LIKELY(source_ == nullptr)) {
+      kernel_.leaf(acc, args);
+    } else {
+      computed_leaf(acc, args, args.in - in_);
+    }
+  }
+
+  // A leaf whose elements are computed first, a cacheful of them at a time. Results are independent
+  // of each other, so that they can be taken in groups.
+  void computed_leaf(char* acc, const LeafArgs& whole, int64_t offset) const {
+    LeafArgs args = whole;
+    const int64_t begin = offset / itemsize_, row = whole.output_stride / itemsize_;
+    if (whole.stride == itemsize_) {
+      const bool flush = row == whole.count;
+      const int64_t group = flush ? std::max<int64_t>(1, kRowBlock / std::max<int64_t>(row, 1)) : 1;
+      Elements memory(std::min(group, whole.outputs) * whole.count * itemsize_);
+      args.in = memory.data();
+      for (int64_t i = 0; i < whole.outputs; i += group) {
+        args.outputs = std::min(group, whole.outputs - i);
+        const int64_t first = begin + i * row;
+        (*source_)(memory.data(), first, first + args.outputs * whole.count);
+        kernel_.leaf(acc + i * kernel_.acc_bytes, args);
+      }
+      return;
+    }
+    if (whole.outputs > 1 && row == 1) {
+      computed_columns(acc, args, begin);
+      return;
+    }
+    Elements memory(2 * whole.count * itemsize_);
+    args.in = memory.data();
+    args.outputs = 1;
+    args.stride = 2 * itemsize_; // not the loop for neighbours
+    const int64_t step = whole.stride / itemsize_;
+    for (int64_t i = 0; i < whole.outputs; ++i) {
+      for (int64_t k = 0; k < whole.count; ++k) {
+        const int64_t place = begin + i * row + k * step;
+        (*source_)(memory.data() + k * args.stride, place, place + 1);
+      }
+      kernel_.leaf(acc + i * kernel_.acc_bytes, args);
+    }
+  }
+
+  // Results side by side: a leaf folds eight rows before they meet the accumulators, and the last
+  // rows one by one. The same happens here leaf by leaf, since folding with the identity changes
+  // nothing.
+  void computed_columns(char* acc, LeafArgs args, int64_t begin) const {
+    const int64_t step = args.stride / itemsize_, count = args.count;
+    Elements memory(8 * args.outputs * itemsize_), partial(args.outputs * kernel_.acc_bytes);
+    args.in = memory.data();
+    args.stride = args.outputs * itemsize_;
+    for (int64_t k = 0; k < count; k += args.count) {
+      args.count = count - k >= 8 ? 8 : 1;
+      for (int64_t r = 0; r < args.count; ++r) {
+        const int64_t place = begin + (k + r) * step;
+        (*source_)(memory.data() + r * args.stride, place, place + args.outputs);
+      }
+      kernel_.leaf(k == 0 ? acc : partial.data(), args);
+      if (k > 0) kernel_.combine(acc, partial.data(), args.outputs);
+    }
   }
 
   // The binary counter: make(acc, i) gives the i-th of n accumulator sets; the result stands at
@@ -315,6 +390,8 @@ class Runner {
   const ReduceKernel& kernel_;
   const char* in_;
   const Plan& plan_;
+  const ElementSource* source_;
+  int64_t itemsize_;
   char* out_[2] = {};
   ScalarType out_dtype_[2] = {};
   native::Loop1d cast_[2] = {};
@@ -323,10 +400,9 @@ class Runner {
 
 } // namespace
 
-void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs) {
-#ifndef CRESSET_NO_CUDA
-  if (C10_UNLIKELY(self.is_cuda())) return reduce_cuda(call, self, mask, outs);
-#endif
+namespace {
+void run_cpu(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs,
+             const ElementSource* source) {
   const int64_t all = self.dim() == 64 ? -1 : (int64_t(1) << self.dim()) - 1;
   const int64_t numel = self.numel();
   if (static_cast<int64_t>(mask) == all && self.is_contiguous()) {
@@ -337,7 +413,7 @@ void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayR
     plan.block_size = std::min(numel, kRowBlock);
     plan.blocks = plan.blocks_per_row =
         numel <= kRowBlock ? 1 : (numel + kRowBlock - 1) / kRowBlock;
-    Runner runner(call, self, plan, outs);
+    Runner runner(call, self, plan, outs, source);
     if (numel <= kTaskElements) {
       runner.run();
     } else {
@@ -348,13 +424,26 @@ void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayR
   }
   const Plan plan = make_plan(self, mask, call.kernel->acc_bytes);
   if (plan.tile.size == 0) return;
-  Runner runner(call, self, plan, outs);
+  Runner runner(call, self, plan, outs, source);
   if (numel <= kTaskElements) {
     runner.run();
     return;
   }
   at::BlockingRegion region;
   runner.run();
+}
+} // namespace
+
+void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs) {
+#ifndef CRESSET_NO_CUDA
+  if (C10_UNLIKELY(self.is_cuda())) return reduce_cuda(call, self, mask, outs);
+#endif
+  run_cpu(call, self, mask, outs, nullptr);
+}
+
+void run_reduce_of(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs,
+                   ElementSource compute) {
+  run_cpu(call, self, mask, outs, &compute);
 }
 
 } // namespace at::native::reduce

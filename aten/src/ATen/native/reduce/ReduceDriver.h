@@ -2,6 +2,7 @@
 // way of the values into the outputs. CUDA tensors go to reduce_cuda, which has the same contract.
 #pragma once
 #include <ATen/core/Tensor.h>
+#include <ATen/iter/TensorIterator.h>
 #include <ATen/native/reduce/ReduceKernel.h>
 
 namespace at::native::reduce {
@@ -23,6 +24,12 @@ struct ReduceCall {
 // dimensions; an undefined tensor is a value not wanted. Values are converted to the output's
 // dtype. For arg-reductions `mask` must name one dimension, or all of a contiguous tensor.
 void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs);
+// The same of elements that are in no memory: `self` is a dense tensor on the meta device, and
+// compute(to, begin, end) writes the elements [begin, end) of its memory order to `to`. Cuts and
+// bits are those of a tensor on the CPU with that geometry. For sums, maxima and minima.
+using ElementSource = FunctionRef<void(char* to, int64_t begin, int64_t end)>;
+void run_reduce_of(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs,
+                   ElementSource compute);
 void reduce_cuda(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs);
 
 } // namespace at::native::reduce

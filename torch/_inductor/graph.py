@@ -1,0 +1,117 @@
+"""From an FX graph of operator calls to a compiled function (torch/csrc/inductor). What a node is,
+is decided here; what its operator does, is read from the operator in C++."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import fx
+
+__all__ = ["NotLowered", "compiled_graph"]
+
+
+class NotLowered(Exception):
+    """The graph holds something that the compiler does not take; it is run as it is."""
+
+
+# In the order of NumberOp in torch/csrc/inductor/program.h.
+_NUMBER_OPS: list[tuple[Callable, ...]] = [
+    (operator.add,),
+    (operator.sub,),
+    (operator.mul,),
+    (operator.floordiv,),
+    (operator.mod,),
+    (operator.neg,),
+    (torch.sym_max, max),
+    (torch.sym_min, min),
+    (operator.eq,),
+    (operator.ne,),
+    (operator.lt,),
+    (operator.le,),
+    (operator.gt,),
+    (operator.ge,),
+]
+_NUMBERS = {function: place for place, many in enumerate(_NUMBER_OPS) for function in many}
+
+Entry = tuple[str, str, object, tuple, dict]
+
+
+def _attribute(module: torch.nn.Module, path: str) -> object:
+    found: object = module
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+class _Reader:
+    """The nodes of a graph as the entries that torch._C._inductor.build takes."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        self.module = module
+        self.entries: list[Entry] = []
+        self.constants: list[torch.Tensor] = []
+        self.numbers: dict[fx.Node, int] = {}
+        self.inputs = 0
+        self.outputs: tuple = ()
+
+    def read(self) -> None:
+        for node in self.module.graph.nodes:
+            if node.op == "output":
+                found = node.args[0]
+                self.outputs = tuple(found) if isinstance(found, (list, tuple)) else (found,)
+                continue
+            entry = self._entry(node)
+            self.numbers[node] = len(self.entries)
+            self.entries.append(entry)
+
+    def _entry(self, node: fx.Node) -> Entry:
+        if node.op == "placeholder":
+            self.inputs += 1
+            return ("input", node.name, self.inputs - 1, (), {})
+        if node.op == "get_attr":
+            value = _attribute(self.module, node.target)
+            if not isinstance(value, torch.Tensor):
+                raise NotLowered(f"get_attr {node.target} is no tensor")
+            self.constants.append(value)
+            return ("constant", node.name, len(self.constants) - 1, (), {})
+        target = node.target
+        if isinstance(target, torch._ops.OpOverload):
+            schema = target._schema
+            name = (schema.name, schema.overload_name)
+            return ("call", node.name, name, tuple(node.args), dict(node.kwargs))
+        if target is operator.getitem and isinstance(node.args[1], int):
+            return ("item", node.name, node.args[1], (node.args[0],), {})
+        if target in _NUMBERS and not node.kwargs:
+            return ("number", node.name, _NUMBERS[target], tuple(node.args), {})
+        raise NotLowered(f"{node.op} {target}")
+
+
+def _is_symbolic(value: object) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(n, torch.SymInt) for n in (*value.shape, *value.stride()))
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def compiled_graph(
+    module: fx.GraphModule, example_inputs: Sequence[object]
+) -> tuple[torch._C._inductor.Compiled, tuple[str, int, int, int] | None]:
+    """The compiled function, and for inputs of known shapes what it will run: the text of the plan,
+    kernels, calls and bytes. Raises NotLowered."""
+    reader = _Reader(module)
+    reader.read()
+    try:
+        compiled = torch._C._inductor.build(
+            reader.entries,
+            reader.outputs,
+            reader.constants,
+            reader.inputs,
+            fx.Node,
+            reader.numbers,
+        )
+        if any(map(_is_symbolic, example_inputs)):
+            return compiled, None
+        return compiled, compiled.prepare(list(example_inputs))
+    except NotImplementedError as error:
+        raise NotLowered(str(error)) from error

@@ -1,0 +1,83 @@
+// Between a Program and a Plan: the operators of a graph for known shapes, each as what it does
+// (a loop over elements, a reduction, a call) and which buffers it reads and writes. lower.cpp
+// makes it, schedule.cpp groups it into steps.
+#pragma once
+#include <array>
+
+#include <torch/csrc/inductor/plan.h>
+
+namespace torch::inductor {
+
+// An operand of a loop over elements: a number of the loop's dtype, or a tensor.
+struct Source {
+  bool is_number = false;
+  std::array<char, 16> number{};
+  int32_t buffer = -1;
+  int32_t version = 0; // writes to the buffer before this use
+  at::ScalarType dtype = at::ScalarType::Undefined;
+  int64_t offset = 0; // elements
+  // Strides over the result's numbering, innermost first, in elements.
+  c10::SmallVector<RowAccess::Dim, 4> dims;
+  bool is_linear(int64_t numel) const {
+    return dims.empty() ? numel == 1 : dims.size() == 1 && dims[0].stride == 1;
+  }
+  bool is_lone() const { return dims.empty() || (dims.size() == 1 && dims[0].stride == 0); }
+};
+
+// result[i] = loop(sources...), in the loop's dtype and then converted.
+struct Body {
+  at::native::Loop1d loop = nullptr;
+  at::ScalarType compute = at::ScalarType::Undefined, produced = at::ScalarType::Undefined;
+  bool mask_first = false; // the first source is bool whatever `compute` says
+  c10::SmallVector<Source, 3> sources;
+  std::array<char, 64> params{};
+  bool has_params = false;
+};
+
+struct Item {
+  enum class Kind : uint8_t { Loop, Constant, Call, Reduce };
+  Kind kind = Kind::Call;
+  std::string name;
+  at::Tensor result; // Loop, Constant, Reduce: on meta
+  int32_t buffer = -1;
+  Body body;                     // Loop
+  std::array<char, 16> number{}; // Constant
+  // Call
+  const at::OperatorEntry* op = nullptr;
+  std::vector<CallArg> args;
+  std::vector<CallResult> results;
+  std::vector<int32_t> writes; // buffers
+  bool has_effect = false;
+  // Reduce, of body.sources[0], which is the whole of its buffer in order
+  at::native::reduce::ReduceCall reduction{nullptr};
+  at::native::reduce::DimMask mask = 0;
+  at::Tensor elements;
+  std::vector<int32_t> reads; // buffers
+
+  int64_t numel() const { return result.defined() ? result.numel() : 0; }
+};
+
+struct Buffer {
+  int32_t item = -1; // that makes it; -1: an input or constant
+  bool is_output = false;
+  at::Tensor meta; // keeps the storage that names it
+};
+
+// A graph for known shapes.
+struct Lowered {
+  std::vector<Item> items;
+  std::vector<Buffer> buffers;
+  std::vector<View> views;
+  std::vector<Plan::Output> outputs;
+  std::vector<int32_t> input_buffers, constant_buffers;
+};
+
+// Without `fuse` every operator is a call, in the order of the program.
+Lowered lower(const Program& program, c10::ArrayRef<at::IValue> inputs, bool fuse);
+// Moves the parts of `lowered` into the plan.
+void schedule(Lowered& lowered, Plan& plan);
+
+// Raised by lower() with `fuse` where a buffer is written that the graph made.
+struct InnerWrite {};
+
+} // namespace torch::inductor

@@ -1,0 +1,348 @@
+// Running plans. See plan.h.
+#include <torch/csrc/inductor/plan.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include <ATen/core/EmptyTensor.h>
+#include <torch/csrc/inductor/ir.h>
+
+namespace torch::inductor {
+namespace {
+
+using at::IValue;
+using at::Tensor;
+using c10::DispatchKey;
+
+bool same_number(const IValue& a, const IValue& b) {
+  if (a.tag != b.tag) return false;
+  return a.isDouble() ? a.bits.d[0] == b.bits.d[0] : a.bits.i == b.bits.i;
+}
+
+bool is_plain_input(const Tensor& t) {
+  return t.is_cpu() && t.layout() == at::kStrided &&
+         !t.key_set().has_any({DispatchKey::Python, DispatchKey::Conjugate, DispatchKey::Negative,
+                               DispatchKey::Fake, DispatchKey::Functionalize});
+}
+
+// Whether no two inputs share memory.
+bool are_apart(c10::ArrayRef<IValue> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (inputs[i].isTensor() && inputs[k].isTensor() &&
+          inputs[i].toTensor().is_alias_of(inputs[k].toTensor()))
+        return false;
+    }
+  }
+  return true;
+}
+
+// Kernels are called as they are: nothing is recorded, no mode looks on.
+class BelowAutograd {
+ public:
+  BelowAutograd() : guard_(c10::kAutogradKeys | c10::kAutocastKeys) {}
+
+ private:
+  c10::ExcludeDispatchKeyGuard guard_;
+};
+
+class Run {
+ public:
+  Run(const Plan& plan, std::vector<IValue>& inputs, const std::vector<Tensor>& constants)
+      : plan_(plan), buffers_(static_cast<size_t>(plan.buffers)) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int32_t b = plan.input_buffers[i];
+      if (b >= 0) buffers_[static_cast<size_t>(b)] = inputs[i].toTensor();
+    }
+    inputs.clear();
+    for (size_t i = 0; i < constants.size(); ++i)
+      buffers_[static_cast<size_t>(plan.constant_buffers[i])] = constants[i];
+  }
+
+  std::vector<IValue> operator()() {
+    for (const Step& step : plan_.steps) {
+      if (step.kind == Step::Kind::Call)
+        call(step);
+      else if (step.kind == Step::Kind::Fused)
+        fused(step);
+      else
+        reduce(step);
+      for (const int32_t b : step.frees) buffers_[static_cast<size_t>(b)].reset();
+    }
+    std::vector<IValue> outputs;
+    outputs.reserve(plan_.outputs.size());
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) outputs.push_back(output(i, outputs));
+    return outputs;
+  }
+
+ private:
+  const Tensor& base(int32_t b) const { return buffers_[static_cast<size_t>(b)]; }
+  const View& view(int32_t v) const { return plan_.views[static_cast<size_t>(v)]; }
+  bool is_outer(int32_t b) const { return plan_.outer[static_cast<size_t>(b)]; }
+  // Elements from the storage's first byte to the buffer's: inputs begin where their tensor does.
+  int64_t start(int32_t b, const Tensor& t) const {
+    return plan_.uses_offsets || t.storage_offset() == 0 || !is_outer(b) ? 0 : t.storage_offset();
+  }
+  char* address(int32_t b) const {
+    const Tensor& t = base(b);
+    char* data = static_cast<char*>(t.storage()->data());
+    return data + start(b, t) * t.itemsize();
+  }
+
+  static bool looks_like(const Tensor& t, const View& v, int64_t offset) {
+    return t.scalar_type() == v.dtype && t.storage_offset() == offset &&
+           t.sizes() == at::IntArrayRef(v.sizes) && t.strides() == at::IntArrayRef(v.strides);
+  }
+  Tensor tensor(int32_t id) const {
+    const View& v = view(id);
+    const Tensor& t = base(v.buffer);
+    int64_t offset = v.offset;
+    const int64_t first = start(v.buffer, t);
+    if (first != 0) offset += first * t.itemsize() / c10::elementSize(v.dtype);
+    if (looks_like(t, v, offset)) return t;
+    return t.scalar_type() == v.dtype
+               ? at::detail::view_of(t, v.sizes, v.strides, offset)
+               : at::detail::view_of_dtype(t, v.dtype, v.sizes, v.strides, offset);
+  }
+  IValue output(size_t i, const std::vector<IValue>& before) const {
+    const Plan::Output& out = plan_.outputs[i];
+    if (out.view < 0) return out.value;
+    const View& v = view(out.view);
+    const Tensor& t = base(v.buffer);
+    // One tensor for one node of the graph, another one for what is the same by a view.
+    bool given = false;
+    for (size_t k = 0; k < i; ++k) {
+      if (plan_.outputs[k].view == out.view) return before[k];
+      given = given || (before[k].isTensor() && before[k].toTensor().is_same(t));
+    }
+    if (is_outer(v.buffer)) {
+      const Tensor found = tensor(out.view);
+      return given && found.is_same(t)
+                 ? at::detail::view_of(t, t.sizes(), t.strides(), t.storage_offset())
+                 : found;
+    }
+    if (!given && looks_like(t, v, v.offset)) return t;
+    return at::detail::checked_tensor(t.storage(), v.dtype, v.sizes, v.strides, v.offset);
+  }
+
+  // ---- calls
+  void call(const Step& step) {
+    at::Stack stack;
+    stack.reserve(step.args.size() + 2);
+    for (const CallArg& arg : step.args) stack.push_back(argument(arg));
+    step.op->call_boxed(stack);
+    for (const CallResult& result : step.results) {
+      const IValue& value = stack[static_cast<size_t>(result.index)];
+      const View& expected = view(result.view);
+      Tensor& slot = buffers_[static_cast<size_t>(expected.buffer)];
+      slot = result.item < 0 ? value.toTensor()
+                             : value.toTensorList()[static_cast<size_t>(result.item)];
+      if (C10_UNLIKELY(!looks_like(slot, expected, expected.offset)))
+        slot = arranged(slot, expected);
+    }
+  }
+  // A result with the strides that the plan counts on.
+  static Tensor arranged(const Tensor& t, const View& v) {
+    int64_t reach = v.offset + 1;
+    for (size_t d = 0; d < v.sizes.size(); ++d) reach += (v.sizes[d] - 1) * v.strides[d];
+    TORCH_CHECK(t.sizes() == at::IntArrayRef(v.sizes) && t.scalar_type() == v.dtype,
+                "a compiled graph expected a result of shape ", at::IntArrayRef(v.sizes),
+                " and got ", t.sizes());
+    const Tensor whole = at::detail::empty({std::max<int64_t>(reach, 1)}, v.dtype);
+    Tensor made =
+        at::detail::checked_tensor(whole.storage(), v.dtype, v.sizes, v.strides, v.offset);
+    made.copy_(t);
+    return made;
+  }
+  IValue argument(const CallArg& arg) const {
+    switch (arg.kind) {
+    case CallArg::Kind::Value:
+      return arg.value;
+    case CallArg::Kind::Tensor:
+      return tensor(arg.views[0]);
+    case CallArg::Kind::Tensors: {
+      std::vector<Tensor> list;
+      for (const int32_t v : arg.views) list.push_back(tensor(v));
+      return list;
+    }
+    default: {
+      std::vector<std::optional<Tensor>> list;
+      for (const int32_t v : arg.views)
+        list.push_back(v < 0 ? std::optional<Tensor>() : std::optional<Tensor>(tensor(v)));
+      return list;
+    }
+    }
+  }
+
+  // ---- kernels
+  void allocate(const FusedOutput& out) {
+    const View& v = view(out.view);
+    Tensor& slot = buffers_[static_cast<size_t>(v.buffer)];
+    if (out.donor >= 0) {
+      const Tensor& donor = base(out.donor);
+      // Only memory that nobody else has.
+      if (donor.use_count() == 1 && donor.storage().use_count() == 1 && !donor.is_view()) {
+        slot = looks_like(donor, v, 0)
+                   ? donor
+                   : at::detail::checked_tensor(donor.storage(), v.dtype, v.sizes, v.strides, 0);
+        return;
+      }
+    }
+    slot = at::detail::empty_strided(v.sizes, v.strides, v.dtype);
+  }
+  using Addresses = c10::SmallVector<char*, 16>;
+  Addresses addresses(const Step& step) const {
+    Addresses found;
+    for (const Pointer& p : step.pointers)
+      found.push_back(p.buffer < 0 ? nullptr : address(p.buffer) + p.offset);
+    return found;
+  }
+
+  void fused(const Step& step) {
+    for (const FusedOutput& out : step.outputs) allocate(out);
+    if (step.numel == 0) return;
+    const Addresses where = addresses(step);
+    step.program.run_all(where.data(), step.numel);
+  }
+
+  void reduce(const Step& step) {
+    for (const FusedOutput& out : step.outputs) allocate(out);
+    const Tensor& result = base(view(step.outputs[0].view).buffer);
+    if (step.program.steps.empty()) {
+      const Tensor& from = base(step.pointers[0].buffer);
+      const Tensor in =
+          at::detail::view_of(from, step.elements.sizes(), step.elements.strides(), 0);
+      at::native::reduce::run_reduce(step.reduction, in, step.mask, result);
+      return;
+    }
+    const Addresses where = addresses(step);
+    const auto compute = [&](char* to, int64_t begin, int64_t end) {
+      Addresses here = where;
+      here.back() = to - begin * step.element_size;
+      step.program.run(here.data(), begin, end);
+    };
+    at::native::reduce::run_reduce_of(step.reduction, step.elements, step.mask, result, compute);
+  }
+
+  const Plan& plan_;
+  std::vector<Tensor> buffers_;
+};
+
+Plan::InputKey key_of(const IValue& value, bool uses_offsets) {
+  Plan::InputKey key;
+  key.is_tensor = value.isTensor();
+  if (!key.is_tensor) {
+    key.number = value;
+    return key;
+  }
+  const Tensor t = value.toTensor();
+  key.dtype = t.scalar_type();
+  key.sizes = at::DimVector(t.sizes());
+  key.strides = at::DimVector(t.strides());
+  key.offset = uses_offsets ? t.storage_offset() : 0;
+  return key;
+}
+
+} // namespace
+
+bool Plan::matches(c10::ArrayRef<IValue> inputs) const {
+  if (inputs.size() != keys.size()) return false;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const InputKey& key = keys[i];
+    const IValue& value = inputs[i];
+    if (value.isTensor() != key.is_tensor) return false;
+    if (!key.is_tensor) {
+      if (!same_number(value, key.number)) return false;
+      continue;
+    }
+    const auto& t = static_cast<const c10::TensorImpl&>(*value.ref);
+    if (t.dtype() != key.dtype || t.sizes() != at::IntArrayRef(key.sizes) ||
+        t.strides() != at::IntArrayRef(key.strides) ||
+        (uses_offsets && t.storage_offset() != key.offset))
+      return false;
+  }
+  return true;
+}
+
+std::vector<IValue> Plan::run(std::vector<IValue>& inputs,
+                              const std::vector<Tensor>& constants) const {
+  return Run(*this, inputs, constants)();
+}
+
+std::shared_ptr<const Plan> make_plan(const Program& program, c10::ArrayRef<IValue> inputs) {
+  auto plan = std::make_shared<Plan>();
+  plan->uses_offsets = program.uses_offsets;
+  for (const IValue& value : inputs) plan->keys.push_back(key_of(value, plan->uses_offsets));
+  // Where writes may be seen through another input the order of the program decides.
+  plan->apart = !program.mutates || are_apart(inputs);
+  Lowered lowered;
+  try {
+    lowered = lower(program, inputs, plan->apart);
+  } catch (const InnerWrite&) {
+    lowered = lower(program, inputs, false);
+  }
+  schedule(lowered, *plan);
+  return plan;
+}
+
+std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    if (!plans_[i]->matches(inputs)) continue;
+    if (program_.mutates && plans_[i]->apart && !are_apart(inputs)) continue;
+    if (i > 0)
+      std::rotate(plans_.begin(), plans_.begin() + static_cast<long>(i),
+                  plans_.begin() + static_cast<long>(i) + 1);
+    return plans_.front();
+  }
+  if (plans_.size() >= kMostPlans) plans_.pop_back();
+  plans_.insert(plans_.begin(), make_plan(program_, inputs));
+  return plans_.front();
+}
+
+std::vector<IValue> Compiled::run(std::vector<IValue>& inputs) {
+  TORCH_CHECK(static_cast<int64_t>(inputs.size()) == program_.inputs, "a compiled graph takes ",
+              program_.inputs, " arguments and got ", inputs.size());
+  for (const IValue& value : inputs) {
+    if (value.isTensor() && !is_plain_input(value.toTensor()))
+      throw NotLowered("a compiled graph takes plain CPU tensors");
+  }
+  BelowAutograd below;
+  const std::shared_ptr<const Plan> plan = prepare(inputs);
+  return plan->run(inputs, program_.constants);
+}
+
+std::string Plan::text() const {
+  std::ostringstream out;
+  const auto shape = [&](int32_t v) {
+    const View& w = views[static_cast<size_t>(v)];
+    out << c10::str("b", w.buffer, ": ", w.dtype, at::IntArrayRef(w.sizes));
+  };
+  for (const Step& step : steps) {
+    out << step.name << "(";
+    if (step.kind == Step::Kind::Call) {
+      for (const CallArg& arg : step.args)
+        for (const int32_t v : arg.views)
+          if (v >= 0) out << "b" << views[static_cast<size_t>(v)].buffer << " ";
+    } else {
+      for (const Pointer& p : step.pointers)
+        if (p.buffer >= 0) out << "b" << p.buffer << " ";
+    }
+    out << ") -> ";
+    for (const CallResult& result : step.results) shape(result.view), out << " ";
+    for (const FusedOutput& result : step.outputs) {
+      shape(result.view);
+      if (result.donor >= 0) out << " in b" << result.donor;
+      out << " ";
+    }
+    if (!step.program.steps.empty()) out << "; " << step.program.steps.size() << " loops";
+    if (!step.frees.empty()) {
+      out << "; frees";
+      for (const int32_t b : step.frees) out << " b" << b;
+    }
+    out << "\n";
+  }
+  return out.str();
+}
+
+} // namespace torch::inductor

@@ -1,0 +1,121 @@
+// A compiled graph for one set of shapes: a flat list of steps (fused kernels, reductions with what
+// leads to them, calls of operators) that runs without Python. Buffers are storages; everything a
+// step reads or writes is a view of one. `Compiled` keeps a Program with the plans made of it.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/native/reduce/ReduceDriver.h>
+#include <torch/csrc/inductor/program.h>
+#include <torch/csrc/inductor/tile.h>
+
+namespace torch::inductor {
+
+// A tensor over a buffer; offset in elements from the buffer's first byte.
+struct View {
+  int32_t buffer = -1;
+  at::ScalarType dtype = at::ScalarType::Undefined;
+  at::DimVector sizes, strides;
+  int64_t offset = 0;
+};
+
+struct CallArg {
+  enum class Kind : uint8_t { Value, Tensor, Tensors, OptionalTensors };
+  Kind kind = Kind::Value;
+  at::IValue value;
+  std::vector<int32_t> views; // -1: no tensor
+};
+
+// A tensor that a call returns: result `index`, or item `item` of it.
+struct CallResult {
+  int32_t index = 0, item = -1;
+  int32_t view = -1;
+};
+
+// An operand of a fused kernel in memory.
+struct Pointer {
+  int32_t buffer = -1;
+  int64_t offset = 0; // bytes
+};
+
+struct FusedOutput {
+  int32_t view = -1;
+  int32_t donor = -1; // a buffer that dies here and may lend its memory
+};
+
+struct Step {
+  enum class Kind : uint8_t { Call, Fused, Reduce };
+  Kind kind = Kind::Call;
+  std::string name;
+  // Call
+  const at::OperatorEntry* op = nullptr;
+  std::vector<CallArg> args;
+  std::vector<CallResult> results;
+  // Fused; of Reduce, what computes the elements. The last pointer of Reduce is its element block.
+  TileProgram program;
+  std::vector<Pointer> pointers;
+  std::vector<FusedOutput> outputs;
+  int64_t numel = 0;
+  // Reduce
+  at::native::reduce::ReduceCall reduction{nullptr};
+  at::native::reduce::DimMask mask = 0;
+  at::Tensor elements; // their shape, strides and dtype, on meta
+  int32_t element_size = 0;
+
+  std::vector<int32_t> frees; // buffers not needed after this step
+};
+
+struct TORCH_API Plan {
+  std::vector<View> views;
+  std::vector<Step> steps;
+  int32_t buffers = 0;
+  std::vector<int32_t> input_buffers; // by input, -1 for numbers
+  std::vector<int32_t> constant_buffers;
+  std::vector<bool> outer; // by buffer: an input or a constant
+  struct Output {
+    at::IValue value; // where view < 0
+    int32_t view = -1;
+  };
+  std::vector<Output> outputs;
+
+  // What the inputs must look like.
+  struct InputKey {
+    bool is_tensor = false;
+    at::ScalarType dtype = at::ScalarType::Undefined;
+    at::DimVector sizes, strides;
+    int64_t offset = 0;
+    at::IValue number;
+  };
+  std::vector<InputKey> keys;
+  bool uses_offsets = false, apart = false;
+  int64_t bytes_read = 0, bytes_written = 0;
+
+  bool matches(c10::ArrayRef<at::IValue> inputs) const;
+  std::vector<at::IValue> run(std::vector<at::IValue>& inputs,
+                              const std::vector<at::Tensor>& constants) const;
+  std::string text() const;
+};
+
+// Makes the plan of a program for inputs like these. NotLowered where it cannot.
+TORCH_API std::shared_ptr<const Plan> make_plan(const Program& program,
+                                                c10::ArrayRef<at::IValue> inputs);
+
+class TORCH_API Compiled {
+ public:
+  explicit Compiled(Program program) : program_(std::move(program)) {}
+  // Takes the tensors out of `inputs`, so that they are freed when they are used for the last time.
+  std::vector<at::IValue> run(std::vector<at::IValue>& inputs);
+  std::shared_ptr<const Plan> prepare(c10::ArrayRef<at::IValue> inputs);
+  const Program& program() const { return program_; }
+
+ private:
+  static constexpr size_t kMostPlans = 64;
+  Program program_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Plan>> plans_; // the one used last first
+};
+
+} // namespace torch::inductor

@@ -1,0 +1,65 @@
+// A traced graph as the compiler takes it: operator calls with arguments that are constants or
+// results of earlier nodes, and arithmetic on sizes. Nothing here depends on shapes; a Plan is made
+// of a Program for the shapes it meets (plan.h).
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Dispatcher.h>
+#include <ATen/core/FunctionSchema.h>
+#include <ATen/core/IValue.h>
+
+namespace torch::inductor {
+
+struct Arg {
+  enum class Kind : uint8_t { Value, Node, List };
+  Kind kind = Kind::Value;
+  at::IValue value;       // Value
+  int32_t node = -1;      // Node
+  std::vector<Arg> items; // List
+};
+
+// What a node that makes a number does with its arguments.
+enum class NumberOp : uint8_t {
+  Add,
+  Sub,
+  Mul,
+  FloorDiv,
+  Mod,
+  Neg,
+  Max,
+  Min,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+};
+
+struct Node {
+  enum class Kind : uint8_t { Input, Constant, Call, Item, Number };
+  Kind kind = Kind::Call;
+  std::string name;
+  const at::OperatorEntry* op = nullptr; // Call
+  std::vector<Arg> args;                 // Call: one per argument of the schema
+  int64_t index = 0;                     // Input, Constant: which one. Item: of which result
+  NumberOp number = NumberOp::Add;
+};
+
+struct Program {
+  std::vector<Node> nodes;
+  std::vector<Arg> outputs;
+  std::vector<at::Tensor> constants;
+  int64_t inputs = 0;
+  bool uses_offsets = false; // some operator reads storage offsets (as_strided)
+  bool mutates = false;      // some operator writes to an argument
+};
+
+// Raised for what the compiler does not take; the graph is then run as it is.
+struct TORCH_API NotLowered : c10::NotImplementedError {
+  using c10::NotImplementedError::NotImplementedError;
+};
+
+} // namespace torch::inductor

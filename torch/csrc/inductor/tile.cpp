@@ -1,0 +1,267 @@
+// See tile.h.
+#include <torch/csrc/inductor/tile.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/Spread.h>
+#include <ATen/iter/TensorIterator.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace torch::inductor {
+namespace {
+
+// Scratch that a tile may fill: with its inputs and outputs it should stay in the first-level
+// cache.
+constexpr int64_t kScratchBytes = 24 * 1024;
+constexpr int64_t kMinTile = 256, kMaxTile = 2048;
+// Rows from this length on are passed to loops as they lie; shorter ones are copied together.
+constexpr int64_t kLongRow = 128;
+// A row of at most this length that repeats is copied behind itself.
+constexpr int64_t kLongestPeriod = 2048;
+// Elements a thread should have at least, if each were computed by one loop.
+constexpr int64_t kLeastWork = 4096;
+
+struct Wide {
+  uint64_t a, b;
+};
+
+template <class U> void copy_run(char* to, const char* from, int64_t stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(to + i * static_cast<int64_t>(sizeof(U)), from + i * stride, sizeof(U));
+}
+
+void copy_row(char* to, const char* from, int64_t stride, int64_t n, int size) {
+  if (stride == size) {
+    std::memcpy(to, from, static_cast<size_t>(n * size));
+    return;
+  }
+  switch (size) {
+  case 1:
+    return copy_run<uint8_t>(to, from, stride, n);
+  case 2:
+    return copy_run<uint16_t>(to, from, stride, n);
+  case 4:
+    return copy_run<uint32_t>(to, from, stride, n);
+  case 8:
+    return copy_run<uint64_t>(to, from, stride, n);
+  default:
+    return copy_run<Wide>(to, from, stride, n);
+  }
+}
+
+// The byte offset of an element, and how many elements follow in its innermost row.
+int64_t locate(const RowAccess& rows, int64_t element, int64_t* left) {
+  int64_t offset = 0;
+  *left = rows.dims[0].size - element % rows.dims[0].size;
+  for (const RowAccess::Dim& dim : rows.dims) {
+    offset += element % dim.size * dim.stride;
+    element /= dim.size;
+  }
+  return offset;
+}
+
+at::native::SpreadFn spread_function() {
+  using namespace at::native;
+  static const SpreadFn found = CRESSET_BY_ISA(, spread);
+  return found;
+}
+
+// `to` has room for kSpreadSlack bytes more.
+void gather(const RowAccess& rows, const char* base, char* to, int size, int64_t begin,
+            int64_t end) {
+  const RowAccess::Dim inner = rows.dims[0];
+  while (begin < end) {
+    int64_t left = 0;
+    const int64_t offset = locate(rows, begin, &left);
+    int64_t n = std::min(left, end - begin);
+    if (inner.stride != 0) {
+      copy_row(to, base + offset, inner.stride, n, size);
+    } else if (left == inner.size && rows.dims.size() > 1 && end - begin >= inner.size) {
+      const RowAccess::Dim outer = rows.dims[1];
+      const int64_t many =
+          std::min((end - begin) / inner.size, outer.size - begin / inner.size % outer.size);
+      spread_function()(to, inner.size, base + offset, outer.stride, many, size);
+      n = many * inner.size;
+    } else {
+      spread_function()(to, n, base + offset, 0, 1, size);
+    }
+    to += n * size;
+    begin += n;
+  }
+}
+
+// Scratch of a thread, kept for its next kernel.
+char* thread_scratch(size_t bytes) {
+  struct Kept {
+    std::unique_ptr<char[]> memory;
+    size_t size = 0;
+  };
+  static thread_local Kept kept;
+  if (kept.size < bytes) {
+    kept.memory.reset(new char[bytes + 64]);
+    kept.size = bytes;
+  }
+  char* base = kept.memory.get();
+  return base + (64 - reinterpret_cast<uintptr_t>(base) % 64) % 64;
+}
+
+// One thread's pass over a range.
+class Pass {
+ public:
+  Pass(const TileProgram& program, char* const* pointers, int64_t elements)
+      : program_(program), pointers_(pointers) {
+    width_ = program.tile * program.register_size + at::native::kSpreadSlack;
+    longest_ = std::min(program.tile, elements);
+    const int64_t lone = int64_t(16) * program.lone_registers;
+    int64_t patterns = 0;
+    direct_.resize(program.rows.size());
+    for (size_t r = 0; r < direct_.size(); ++r) {
+      const RowAccess& access = program.rows[r];
+      direct_[r].pattern = nullptr;
+      if (!access.is_periodic()) continue;
+      direct_[r].place = patterns;
+      patterns += (longest_ + access.dims[0].size) * program.register_size + 64;
+    }
+    scratch_ = thread_scratch(static_cast<size_t>(width_ * program.registers + lone + patterns));
+    lone_ = scratch_ + width_ * program.registers;
+    patterns_ = lone_ + lone;
+  }
+
+  void tile(int64_t begin, int64_t n) {
+    for (size_t r = 0; r < direct_.size(); ++r) direct_[r].known = false;
+    for (const TileStep& step : program_.steps) {
+      char* data[5];
+      int64_t strides[5];
+      data[0] = find(step.out, begin, n, &strides[0]);
+      for (int k = 0; k < step.inputs; ++k)
+        data[k + 1] = find(step.in[k], begin, n, &strides[k + 1]);
+      const void* params = step.params < 0 ? nullptr : program_.pool.data() + step.params;
+      step.loop(data, strides, step.lone ? 1 : n, params);
+    }
+  }
+
+ private:
+  struct Direct {
+    char* data = nullptr;
+    int64_t stride = 0;
+    bool known = false;
+    char* pattern = nullptr; // of periodic rows, once it is filled
+    int64_t place = 0;
+  };
+
+  char* find(const Place& place, int64_t begin, int64_t n, int64_t* stride) {
+    switch (place.kind) {
+    case Place::Kind::Register:
+      *stride = place.size;
+      return scratch_ + place.index * width_;
+    case Place::Kind::Memory:
+      *stride = place.size;
+      return pointers_[place.index] + begin * place.size;
+    case Place::Kind::Lone:
+      *stride = 0;
+      return pointers_[place.index];
+    case Place::Kind::Constant:
+      *stride = 0;
+      return const_cast<char*>(program_.pool.data()) + 16 * int64_t(place.index);
+    case Place::Kind::LoneTemp:
+      *stride = 0;
+      return lone_ + int64_t(16) * place.index;
+    default:
+      return rows(place, begin, n, stride);
+    }
+  }
+
+  char* rows(const Place& place, int64_t begin, int64_t n, int64_t* stride) {
+    Direct& direct = direct_[static_cast<size_t>(place.rows)];
+    if (!direct.known) {
+      const RowAccess& access = program_.rows[static_cast<size_t>(place.rows)];
+      char* base = pointers_[place.index];
+      int64_t left = 0;
+      const int64_t offset = locate(access, begin, &left);
+      direct.known = true;
+      if (left >= n) {
+        direct.data = base + offset;
+        direct.stride = access.dims[0].stride;
+      } else if (access.is_periodic()) {
+        const int64_t period = access.dims[0].size;
+        if (!direct.pattern) {
+          direct.pattern = patterns_ + direct.place;
+          repeat(access, base, direct.pattern, place.size, longest_ + period);
+        }
+        direct.data = direct.pattern + begin % period * place.size;
+        direct.stride = place.size;
+      } else {
+        direct.data = scratch_ + access.scratch * width_;
+        direct.stride = place.size;
+        gather(access, base, direct.data, place.size, begin, begin + n);
+      }
+    }
+    *stride = direct.stride;
+    return direct.data;
+  }
+
+  // The first row, and then what is there behind itself, ever longer.
+  static void repeat(const RowAccess& access, const char* base, char* to, int size, int64_t n) {
+    int64_t have = std::min(access.dims[0].size, n);
+    copy_row(to, base, access.dims[0].stride, have, size);
+    while (have < n) {
+      const int64_t more = std::min(have, n - have);
+      std::memcpy(to + have * size, to, static_cast<size_t>(more * size));
+      have += more;
+    }
+  }
+
+  const TileProgram& program_;
+  char* const* pointers_;
+  char *scratch_, *lone_, *patterns_;
+  int64_t width_, longest_;
+  c10::SmallVector<Direct, 8> direct_;
+};
+
+} // namespace
+
+bool RowAccess::is_periodic() const {
+  return dims.size() == 2 && dims[1].stride == 0 && dims[0].stride != 0 &&
+         dims[0].size <= kLongestPeriod;
+}
+
+void TileProgram::finish() {
+  register_size = std::max(register_size, 1);
+  const int64_t fitting = kScratchBytes / (std::max(registers, 1) * register_size);
+  tile = std::clamp<int64_t>(fitting / 64 * 64, kMinTile, kMaxTile);
+  for (const RowAccess& access : rows) {
+    const int64_t length = access.dims[0].size;
+    if (length < kLongRow || access.is_periodic()) continue;
+    row_length = row_length == 0 ? length : std::min(row_length, length);
+  }
+  for (const RowAccess& access : rows) {
+    if (row_length > 0 && !access.is_periodic() && access.dims[0].size % row_length != 0)
+      row_length = 0;
+  }
+}
+
+void TileProgram::run(char* const* pointers, int64_t begin, int64_t end) const {
+  Pass pass(*this, pointers, end - begin);
+  while (begin < end) {
+    int64_t n = std::min(tile, end - begin);
+    if (row_length > 0) n = std::min(n, row_length - begin % row_length);
+    pass.tile(begin, n);
+    begin += n;
+  }
+}
+
+void TileProgram::run_all(char* const* pointers, int64_t numel) const {
+  const int64_t grain = std::max<int64_t>(
+      kLeastWork, at::TensorIterator::kGrain / std::max<int64_t>(1, int64_t(steps.size())));
+  if (numel <= grain) {
+    run(pointers, 0, numel);
+    return;
+  }
+  at::BlockingRegion unlocked;
+  at::parallel_for(0, numel, grain, [&](int64_t begin, int64_t end) { run(pointers, begin, end); });
+}
+
+} // namespace torch::inductor

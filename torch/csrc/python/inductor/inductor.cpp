@@ -1,0 +1,273 @@
+// Programs from the nodes of an FX graph, and the type of compiled functions. torch._inductor says
+// which node is what; the arguments of operators are read here, by the schema.
+#include <torch/csrc/python/inductor/inductor.h>
+
+#include <memory>
+#include <new>
+
+#include <torch/csrc/inductor/plan.h>
+#include <torch/csrc/python/dispatch/ivalue_convert.h>
+#include <torch/csrc/python/tensor/wrap.h>
+
+namespace torch::python {
+namespace {
+
+using inductor::Arg;
+using inductor::Compiled;
+using inductor::Node;
+using inductor::Program;
+
+// ---- programs -----------------------------------------------------------------------------------
+// The nodes seen so far, by the Python object that stands for each.
+struct Reader {
+  PyTypeObject* node_type;
+  PyObject* numbers; // dict: node -> number
+
+  bool is_node(PyObject* o) const { return PyObject_TypeCheck(o, node_type); }
+  int32_t number_of(PyObject* o) const {
+    PyObject* found = PyDict_GetItemWithError(numbers, o);
+    if (!found && PyErr_Occurred()) throw python_error();
+    if (!found) raise(PyExc_ValueError, "a node is used before it is defined");
+    return static_cast<int32_t>(PyLong_AsLong(found));
+  }
+  bool holds_node(PyObject* o) const {
+    if (!PyList_Check(o) && !PyTuple_Check(o)) return false;
+    PyObject** items = PySequence_Fast_ITEMS(o);
+    for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+      if (is_node(items[i])) return true;
+    return false;
+  }
+
+  Arg read(PyObject* o, const at::SchemaType& type, const char* function,
+           const char* argument) const {
+    Arg arg;
+    if (is_node(o)) {
+      arg.kind = Arg::Kind::Node;
+      arg.node = number_of(o);
+    } else if (holds_node(o)) {
+      arg.kind = Arg::Kind::List;
+      at::SchemaType element = type;
+      element.is_list = false;
+      element.optional = type.element_optional;
+      PyObject** items = PySequence_Fast_ITEMS(o);
+      for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+        arg.items.push_back(read(items[i], element, function, argument));
+    } else {
+      arg.value = to_ivalue(o, type, function, argument);
+    }
+    return arg;
+  }
+
+  // Numbers and nodes outside of any schema.
+  Arg read_free(PyObject* o) const {
+    Arg arg;
+    if (is_node(o)) {
+      arg.kind = Arg::Kind::Node;
+      arg.node = number_of(o);
+    } else if (PyBool_Check(o)) {
+      arg.value = at::IValue(o == Py_True);
+    } else if (PyLong_Check(o)) {
+      const long long value = PyLong_AsLongLong(o);
+      if (value == -1 && PyErr_Occurred()) throw python_error();
+      arg.value = at::IValue(static_cast<int64_t>(value));
+    } else if (PyFloat_Check(o)) {
+      arg.value = at::IValue(PyFloat_AS_DOUBLE(o));
+    } else if (o != Py_None) {
+      raise(PyExc_NotImplementedError,
+            c10::str("an argument of type ", type_name(o), " in a compiled graph"));
+    }
+    return arg;
+  }
+};
+
+void read_call(const Reader& reader, Node& node, PyObject* args, PyObject* kwargs) {
+  const at::FunctionSchema& schema = node.op->schema();
+  const auto count = static_cast<size_t>(PyTuple_GET_SIZE(args));
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    const at::SchemaArgument& argument = schema.arguments[i];
+    PyObject* given = i < count ? PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)) : nullptr;
+    if (!given) given = PyDict_GetItemString(kwargs, argument.name.c_str());
+    if (given) {
+      node.args.push_back(
+          reader.read(given, argument.type, schema.name.c_str(), argument.name.c_str()));
+    } else if (argument.has_default) {
+      Arg arg;
+      arg.value = argument.default_value;
+      node.args.push_back(std::move(arg));
+    } else {
+      raise_type_error(
+          c10::str(schema.name, "() is missing value for argument '", argument.name, "'"));
+    }
+  }
+}
+
+// (kind, name, what, args, kwargs) as torch._inductor.graph writes it.
+Node read_node(const Reader& reader, PyObject* entry) {
+  const char *kind = nullptr, *name = nullptr;
+  PyObject *what = nullptr, *args = nullptr, *kwargs = nullptr;
+  if (!PyArg_ParseTuple(entry, "ssOO!O!", &kind, &name, &what, &PyTuple_Type, &args, &PyDict_Type,
+                        &kwargs))
+    throw python_error();
+  Node node;
+  node.name = name;
+  const std::string_view sort(kind);
+  if (sort == "call") {
+    const char *op = nullptr, *overload = nullptr;
+    if (!PyArg_ParseTuple(what, "ss", &op, &overload)) throw python_error();
+    node.op = at::Dispatcher::singleton().find(op, overload);
+    if (!node.op) raise(PyExc_ValueError, c10::str("no operator ", op, ".", overload));
+    read_call(reader, node, args, kwargs);
+    return node;
+  }
+  const long number = PyLong_AsLong(what);
+  if (number == -1 && PyErr_Occurred()) throw python_error();
+  node.index = number;
+  if (sort == "input") {
+    node.kind = Node::Kind::Input;
+  } else if (sort == "constant") {
+    node.kind = Node::Kind::Constant;
+  } else {
+    node.kind = sort == "item" ? Node::Kind::Item : Node::Kind::Number;
+    node.number = static_cast<inductor::NumberOp>(number);
+    for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(args); i < n; ++i)
+      node.args.push_back(reader.read_free(PyTuple_GET_ITEM(args, i)));
+  }
+  return node;
+}
+
+// ---- compiled functions -------------------------------------------------------------------------
+struct PyCompiled {
+  PyObject_HEAD std::unique_ptr<Compiled> compiled;
+  vectorcallfunc vectorcall;
+};
+PyTypeObject CompiledType = type_object("torch._C._inductor.Compiled");
+
+at::IValue input_of(PyObject* o) {
+  if (is_tensor(o)) return tensor_of(o);
+  if (PyBool_Check(o)) return o == Py_True;
+  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
+  if (o == Py_None) return at::IValue();
+  const long long value = PyLong_AsLongLong(o);
+  if (value == -1 && PyErr_Occurred()) throw python_error();
+  return static_cast<int64_t>(value);
+}
+
+std::vector<at::IValue> inputs_of(PyObject* list) {
+  if (!PyList_Check(list)) raise_type_error("a compiled graph takes a list of its arguments");
+  std::vector<at::IValue> inputs;
+  const Py_ssize_t n = PyList_GET_SIZE(list);
+  inputs.reserve(static_cast<size_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) inputs.push_back(input_of(PyList_GET_ITEM(list, i)));
+  return inputs;
+}
+
+PyObject* call_compiled(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    if (PyVectorcall_NARGS(nargsf) != 1 || kwnames)
+      raise_type_error("a compiled graph takes one list of arguments");
+    std::vector<at::IValue> inputs = inputs_of(args[0]);
+    // The list gives its references up, so that tensors are freed after their last use.
+    check_status(PyList_SetSlice(args[0], 0, PyList_GET_SIZE(args[0]), nullptr));
+    const std::vector<at::IValue> outputs =
+        reinterpret_cast<PyCompiled*>(self)->compiled->run(inputs);
+    PyRef list = checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
+                      from_ivalue(outputs[i], nullptr).release());
+    return list.release();
+  });
+}
+
+// The plan for inputs like these, made if need be: its text, kernels, calls and bytes.
+PyObject* py_prepare(PyObject* self, PyObject* list) {
+  return guarded([&]() -> PyObject* {
+    const std::vector<at::IValue> inputs = inputs_of(list);
+    const auto plan = reinterpret_cast<PyCompiled*>(self)->compiled->prepare(inputs);
+    long kernels = 0, calls = 0;
+    for (const inductor::Step& step : plan->steps)
+      (step.kind == inductor::Step::Kind::Call ? calls : kernels) += 1;
+    return Py_BuildValue("(Nlln)", wrap(plan->text()), kernels, calls,
+                         static_cast<Py_ssize_t>(plan->bytes_read + plan->bytes_written));
+  });
+}
+
+void dealloc_compiled(PyObject* self) {
+  auto* object = reinterpret_cast<PyCompiled*>(self);
+  object->compiled.~unique_ptr();
+  Py_TYPE(self)->tp_free(self);
+}
+PyObject* get_boxed(PyObject*, void*) { return new_bool(true); }
+
+PyGetSetDef compiled_members[] = {{"_boxed_call", get_boxed, nullptr, nullptr, nullptr},
+                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef compiled_methods[] = {{"prepare", py_prepare, METH_O, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+// build(nodes, outputs, constants, inputs, Node, numbers)
+PyObject* py_build(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *nodes = nullptr, *outputs = nullptr, *constants = nullptr, *type = nullptr,
+             *numbers = nullptr;
+    Py_ssize_t inputs = 0;
+    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!:build", &PyList_Type, &nodes, &PyTuple_Type, &outputs,
+                          &PyList_Type, &constants, &inputs, &PyType_Type, &type, &PyDict_Type,
+                          &numbers))
+      throw python_error();
+    const Reader reader{reinterpret_cast<PyTypeObject*>(type), numbers};
+    Program program;
+    program.inputs = inputs;
+    for (Py_ssize_t i = 0, n = PyList_GET_SIZE(nodes); i < n; ++i) {
+      program.nodes.push_back(read_node(reader, PyList_GET_ITEM(nodes, i)));
+      const Node& node = program.nodes.back();
+      if (!node.op) continue;
+      program.mutates = program.mutates || node.op->schema().is_mutable();
+      program.uses_offsets =
+          program.uses_offsets ||
+          std::string_view(node.op->name).find("as_strided") != std::string::npos;
+    }
+    for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(outputs); i < n; ++i)
+      program.outputs.push_back(reader.read_free(PyTuple_GET_ITEM(outputs, i)));
+    for (Py_ssize_t i = 0, n = PyList_GET_SIZE(constants); i < n; ++i) {
+      PyObject* constant = PyList_GET_ITEM(constants, i);
+      if (!is_tensor(constant)) raise_type_error("constants of a compiled graph are tensors");
+      program.constants.push_back(tensor_of(constant));
+    }
+    PyRef self = checked(CompiledType.tp_alloc(&CompiledType, 0));
+    auto* object = reinterpret_cast<PyCompiled*>(self.get());
+    object->vectorcall = call_compiled;
+    new (&object->compiled) std::unique_ptr<Compiled>(new Compiled(std::move(program)));
+    return self.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"build", py_build, METH_VARARGS,
+     "build(nodes, outputs, constants, inputs, Node, numbers): a compiled function of a list"},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "torch._C._inductor",
+                          nullptr,
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+} // namespace
+
+bool init_inductor(PyObject* module) {
+  CompiledType.tp_basicsize = sizeof(PyCompiled);
+  CompiledType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
+  CompiledType.tp_vectorcall_offset = offsetof(PyCompiled, vectorcall);
+  CompiledType.tp_call = PyVectorcall_Call;
+  CompiledType.tp_dealloc = dealloc_compiled;
+  CompiledType.tp_getset = compiled_members;
+  CompiledType.tp_methods = compiled_methods;
+  PyRef space(PyModule_Create(&definition));
+  return space && add_type(space.get(), &CompiledType) &&
+         PyModule_AddObjectRef(module, "_inductor", space.get()) == 0;
+}
+
+} // namespace torch::python
