@@ -22,11 +22,21 @@ template <class A> struct ResizeArgs {
   ResizedAxis<A> axis[3];
   int64_t samples, channels;
   int64_t channels_last;         // both sides
-  int64_t copies;                // every element of the result is one of the source
   int64_t small;                 // all places are below 2^31
   Divider by_channels, by_plane; // the latter: positions of the result
 };
 using ResizePointers = ResizeArgs<void>;
-CRESSET_LAYOUT(ResizePointers, 232, by_plane, 220);
+CRESSET_LAYOUT(ResizePointers, 224, by_plane, 212);
+
+// One axis by itself: `outer` blocks of axis.from rows of `inner` elements become blocks of axis.to.
+template <class A> struct ResizeAxisArgs {
+  ResizedAxis<A> axis;
+  int64_t outer, inner;
+  int64_t small; // all places are below 2^31
+  Divider by_inner;
+  uint32_t unused;
+};
+using ResizeAxisPointers = ResizeAxisArgs<void>;
+CRESSET_LAYOUT(ResizeAxisPointers, 96, unused, 92);
 
 } // namespace at::device

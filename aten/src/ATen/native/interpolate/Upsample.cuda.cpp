@@ -24,7 +24,19 @@ const Kernel kResize[4] = {{kProgram, "resize_f32"},
                            {kProgram, "resize_f64"},
                            {kProgram, "resize_f16"},
                            {kProgram, "resize_bf16"}};
-const Kernel kResizeBytes{kProgram, "resize_u8"};
+// One axis, from and to float where the tensors are of a half type.
+const Kernel kAxis[2] = {{kProgram, "resize_axis_f32_f32"}, {kProgram, "resize_axis_f64_f64"}};
+const Kernel kAxisFromHalf[2] = {{kProgram, "resize_axis_f16_f32"},
+                                 {kProgram, "resize_axis_bf16_f32"}};
+const Kernel kAxisToHalf[2] = {{kProgram, "resize_axis_f32_f16"},
+                               {kProgram, "resize_axis_f32_bf16"}};
+// By the logarithm of the element's size.
+const Kernel kCopies[4] = {{kProgram, "resize_copies_u8"},
+                           {kProgram, "resize_copies_i16"},
+                           {kProgram, "resize_copies_i32"},
+                           {kProgram, "resize_copies_i64"}};
+constexpr int kThreads = 256;
+constexpr int64_t kSmallest = std::numeric_limits<int32_t>::max() / 2;
 
 // ---- tables -------------------------------------------------------------------------------------
 // An axis on the device. `single`: every result takes one element, with weight one.
@@ -121,42 +133,109 @@ bool is_channels_last(const Tensor& t) {
   return t.dim() >= 4 && t.size(1) > 1 && c10::is_channels_last_strides(t.sizes(), t.strides());
 }
 
-// `specs` are of the forward direction; `from` and `to` have the layout asked for.
+// A call: tables of the three axes, and what follows from them.
+struct Call {
+  // `specs` are of the forward direction.
+  Call(const Tensor& from, const Tensor& to, const Specs& specs, bool backward, bool last)
+      : compute(from.scalar_type() == kDouble ? kDouble : kFloat), channels_last(last) {
+    args.samples = to.size(0);
+    args.channels = to.size(1);
+    args.channels_last = channels_last;
+    args.small = from.numel() < kSmallest && to.numel() < kSmallest;
+    int64_t plane = 1;
+    for (int i = 0; i < 3; ++i) {
+      const AxisSpec& spec = specs.axis[i];
+      tables[i] = tables_of(spec, backward, compute, from.device());
+      copies = copies && tables[i].single;
+      ResizedAxisPointers& axis = args.axis[i];
+      axis.first = static_cast<const int32_t*>(tables[i].first.const_data_ptr());
+      axis.place = static_cast<const int32_t*>(tables[i].place.const_data_ptr());
+      axis.weight = tables[i].weight.const_data_ptr();
+      axis.from = backward ? spec.out : spec.in;
+      axis.to = backward ? spec.in : spec.out;
+      axis.by_to = device::Divider(static_cast<uint32_t>(axis.to));
+      plane *= axis.to;
+      const double taps = static_cast<double>(tables[i].place.numel()) / static_cast<double>(axis.to);
+      together *= taps;
+      apart += tables[i].single ? 0 : taps;
+    }
+    if (!args.small) return;
+    args.by_channels = device::Divider(static_cast<uint32_t>(args.channels));
+    args.by_plane = device::Divider(static_cast<uint32_t>(plane));
+  }
+
+  ScalarType compute;
+  bool channels_last, copies = true;
+  Tables tables[3];
+  ResizePointers args{};
+  double together = 1, apart = 0; // taps of an element: all axes at a time, and one after the other
+};
+
+void run_copies(const Call& c, const Tensor& from, const Tensor& to) {
+  int size = 0;
+  while ((int64_t(1) << size) < static_cast<int64_t>(to.itemsize())) ++size;
+  const int64_t pack = 16 >> size, row = c.channels_last ? c.args.channels : c.args.axis[2].to;
+  const bool packed = c.args.small && row % pack == 0 && cuda::is_aligned16(from.const_data_ptr()) &&
+                      cuda::is_aligned16(to.const_data_ptr());
+  cuda::launch(kCopies[size], cuda::blocks_for(to.numel() / (packed ? pack : 1), kThreads),
+               kThreads, 0, cuda::current_stream(), from.const_data_ptr(), to.mutable_data_ptr(),
+               c.args, static_cast<int>(packed));
+}
+
+// The axes one after the other, those that shrink most first. Between them sums stay in `compute`.
+void run_axes(const Call& c, const Tensor& from, const Tensor& to) {
+  int order[3], count = 0;
+  for (int i = 2; i >= 0; --i)
+    if (!c.tables[i].single || c.args.axis[i].from != c.args.axis[i].to) order[count++] = i;
+  const auto growth = [&](int i) {
+    return static_cast<double>(c.args.axis[i].to) / static_cast<double>(c.args.axis[i].from);
+  };
+  std::sort(order, order + count, [&](int i, int j) { return growth(i) < growth(j); });
+  int64_t sizes[3];
+  for (int i = 0; i < 3; ++i) sizes[i] = c.args.axis[i].from;
+  const int64_t images = c.args.samples * (c.channels_last ? 1 : c.args.channels);
+  const int64_t innermost = c.channels_last ? c.args.channels : 1;
+  Tensor source = from;
+  for (int step = 0; step < count; ++step) {
+    const int i = order[step];
+    device::ResizeAxisPointers a{};
+    a.axis = c.args.axis[i];
+    a.outer = images;
+    a.inner = innermost;
+    for (int d = 0; d < i; ++d) a.outer *= sizes[d];
+    for (int d = i + 1; d < 3; ++d) a.inner *= sizes[d];
+    sizes[i] = a.axis.to;
+    const int64_t numel = a.outer * a.inner * a.axis.to;
+    const Tensor target =
+        step + 1 == count ? to : detail::empty({numel}, c.compute, from.device());
+    a.small = source.numel() < kSmallest && numel < kSmallest;
+    if (a.small) a.by_inner = device::Divider(static_cast<uint32_t>(a.inner));
+    const ScalarType in = source.scalar_type(), out = target.scalar_type();
+    const Kernel& kernel = in != c.compute    ? kAxisFromHalf[in == kBFloat16]
+                           : out != c.compute ? kAxisToHalf[out == kBFloat16]
+                                              : kAxis[c.compute == kDouble];
+    cuda::launch(kernel, cuda::blocks_for(numel, kThreads), kThreads, 0, cuda::current_stream(),
+                 source.const_data_ptr(), target.mutable_data_ptr(), a);
+    source = target;
+  }
+}
+
+// `from` and `to` have the layout asked for.
 void run(const Tensor& from, const Tensor& to, const Specs& specs, bool backward,
          bool channels_last, const char* name) {
-  const ScalarType dtype = from.scalar_type();
-  const Kernel& kernel = dtype == kByte ? kResizeBytes : kResize[cuda::floating_slot(dtype, name)];
-  const ScalarType compute = dtype == kDouble ? kDouble : kFloat;
-  ResizePointers a{};
-  Tables tables[3];
-  bool copies = true;
-  int64_t plane = 1;
-  for (int i = 0; i < 3; ++i) {
-    const AxisSpec& spec = specs.axis[i];
-    tables[i] = tables_of(spec, backward, compute, from.device());
-    copies = copies && tables[i].single;
-    ResizedAxisPointers& axis = a.axis[i];
-    axis.first = static_cast<const int32_t*>(tables[i].first.const_data_ptr());
-    axis.place = static_cast<const int32_t*>(tables[i].place.const_data_ptr());
-    axis.weight = tables[i].weight.const_data_ptr();
-    axis.from = backward ? spec.out : spec.in;
-    axis.to = backward ? spec.in : spec.out;
-    axis.by_to = device::Divider(static_cast<uint32_t>(axis.to));
-    plane *= axis.to;
+  const Call c(from, to, specs, backward, channels_last);
+  if (c.copies) {
+    run_copies(c, from, to);
+    return;
   }
-  a.samples = to.size(0);
-  a.channels = to.size(1);
-  a.channels_last = channels_last;
-  a.copies = copies;
-  constexpr int64_t kLimit = std::numeric_limits<int32_t>::max() / 2;
-  a.small = from.numel() < kLimit && to.numel() < kLimit;
-  if (a.small) {
-    a.by_channels = device::Divider(static_cast<uint32_t>(a.channels));
-    a.by_plane = device::Divider(static_cast<uint32_t>(plane));
+  const int slot = cuda::floating_slot(from.scalar_type(), name);
+  // Each pass costs a trip through memory.
+  if (c.together > 2 * c.apart) {
+    run_axes(c, from, to);
+    return;
   }
-  const void* source = from.const_data_ptr();
-  cuda::launch(kernel, cuda::blocks_for(to.numel(), 256), 256, 0, cuda::current_stream(), source,
-               to.mutable_data_ptr(), a);
+  cuda::launch(kResize[slot], cuda::blocks_for(to.numel(), kThreads), kThreads, 0,
+               cuda::current_stream(), from.const_data_ptr(), to.mutable_data_ptr(), c.args);
 }
 
 void resize(const Tensor& from, const Tensor& to, const Specs& specs, bool backward,
