@@ -28,7 +28,8 @@ template <class A> struct ResizeArgs {
 using ResizePointers = ResizeArgs<void>;
 CRESSET_LAYOUT(ResizePointers, 224, by_plane, 212);
 
-// One axis by itself: `outer` blocks of axis.from rows of `inner` elements become blocks of axis.to.
+// One axis by itself: `outer` blocks of axis.from rows of `inner` elements become blocks of
+// axis.to.
 template <class A> struct ResizeAxisArgs {
   ResizedAxis<A> axis;
   int64_t outer, inner;

@@ -155,7 +155,8 @@ struct Call {
       axis.to = backward ? spec.in : spec.out;
       axis.by_to = device::Divider(static_cast<uint32_t>(axis.to));
       plane *= axis.to;
-      const double taps = static_cast<double>(tables[i].place.numel()) / static_cast<double>(axis.to);
+      const double taps =
+          static_cast<double>(tables[i].place.numel()) / static_cast<double>(axis.to);
       together *= taps;
       apart += tables[i].single ? 0 : taps;
     }
@@ -175,7 +176,8 @@ void run_copies(const Call& c, const Tensor& from, const Tensor& to) {
   int size = 0;
   while ((int64_t(1) << size) < static_cast<int64_t>(to.itemsize())) ++size;
   const int64_t pack = 16 >> size, row = c.channels_last ? c.args.channels : c.args.axis[2].to;
-  const bool packed = c.args.small && row % pack == 0 && cuda::is_aligned16(from.const_data_ptr()) &&
+  const bool packed = c.args.small && row % pack == 0 &&
+                      cuda::is_aligned16(from.const_data_ptr()) &&
                       cuda::is_aligned16(to.const_data_ptr());
   cuda::launch(kCopies[size], cuda::blocks_for(to.numel() / (packed ? pack : 1), kThreads),
                kThreads, 0, cuda::current_stream(), from.const_data_ptr(), to.mutable_data_ptr(),
@@ -206,8 +208,7 @@ void run_axes(const Call& c, const Tensor& from, const Tensor& to) {
     for (int d = i + 1; d < 3; ++d) a.inner *= sizes[d];
     sizes[i] = a.axis.to;
     const int64_t numel = a.outer * a.inner * a.axis.to;
-    const Tensor target =
-        step + 1 == count ? to : detail::empty({numel}, c.compute, from.device());
+    const Tensor target = step + 1 == count ? to : detail::empty({numel}, c.compute, from.device());
     a.small = source.numel() < kSmallest && numel < kSmallest;
     if (a.small) a.by_inner = device::Divider(static_cast<uint32_t>(a.inner));
     const ScalarType in = source.scalar_type(), out = target.scalar_type();

@@ -1,7 +1,7 @@
 // Resizing by sums over taps along each axis (Taps.h), and the gradient, which is the same with the
-// transposed taps. One kernel does all axes at a time, an element of the result for each thread; one
-// does a single axis, which costs less where every axis has many taps; and one copies, 16 bytes for
-// each thread, where every element of the result is one of the source.
+// transposed taps. One kernel does all axes at a time, an element of the result for each thread;
+// one does a single axis, which costs less where every axis has many taps; and one copies, 16 bytes
+// for each thread, where every element of the result is one of the source.
 #include <ATen/cuda/device/Prelude.cuh>
 #include <ATen/native/interpolate/Upsample.args.h>
 

@@ -7,6 +7,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/PathwiseGradient.h>
+#include <ATen/native/random/engine/Mt19937.h>
 #include <ATen/native/random/engine/Samplers.h>
 #include <ATen/parallel/Stretches.h>
 

@@ -7,13 +7,24 @@
 // positive terms gives exactly, F = f * h, so that (dF/da) / f = (d log f / da) * h + dh/da and no
 // density, which under- and overflows, is ever computed. dh/da comes from differentiating the
 // recurrence term by term.
+//
+// Read by host and device compilers.
 #pragma once
+
+#if !defined(CRESSET_DEVICE)
 #include <cmath>
-#include <limits>
+#endif
 
 #include <ATen/native/pointwise/SpecialMath.h>
 
 namespace at::native::random {
+
+#if !defined(CRESSET_DEVICE)
+// What device code has without a namespace.
+using std::fabs;
+using std::log;
+using std::sqrt;
+#endif
 
 // A value and its derivative with respect to the parameter.
 struct Dual {
@@ -23,8 +34,8 @@ struct Dual {
 
 // The lower tail of gamma over its density: sum of x^(k+1) / (a (a+1) ... (a+k)). With
 // P = f * sum, (dP/da) / f is the sum of the terms times log(x) - digamma(a + k + 1).
-inline double gamma_slope_below(double a, double x, double small) {
-  const double log_x = std::log(x);
+CRESSET_HD inline double gamma_slope_below(double a, double x, double small) {
+  const double log_x = log(x);
   double psi = special::digamma(a + 1);
   double term = x / a, sum = 0;
   for (int k = 1; k < 100000; ++k) {
@@ -32,13 +43,13 @@ inline double gamma_slope_below(double a, double x, double small) {
     sum += part;
     psi += 1 / (a + k);
     term *= x / (a + k);
-    if (term * std::fabs(log_x - psi) <= small * std::fabs(sum) && a + k > x) break;
+    if (term * fabs(log_x - psi) <= small * fabs(sum) && a + k > x) break;
   }
   return -sum;
 }
 
 // The upper tail over the density as a continued fraction, by Lentz's method on duals.
-inline double gamma_slope_above(double a, double x, double small) {
+CRESSET_HD inline double gamma_slope_above(double a, double x, double small) {
   Dual b{x + 1 - a, -1};
   Dual c{1e300, 0};
   Dual d{1 / b.value, -b.slope / (b.value * b.value)};
@@ -54,16 +65,16 @@ inline double gamma_slope_above(double a, double x, double small) {
          b.slope + an.slope * inverse_c - an.value * c.slope * inverse_c * inverse_c};
     const Dual step{c.value * d.value, c.slope * d.value + c.value * d.slope};
     h = {h.value * step.value, h.slope * step.value + h.value * step.slope};
-    if (std::fabs(step.value - 1) < 10 * small && std::fabs(step.slope) < 10 * small) break;
+    if (fabs(step.value - 1) < 10 * small && fabs(step.slope) < 10 * small) break;
   }
   // h lacks the factor x of Q = f * x * h, and d log f / da = log(x) - digamma(a).
-  return x * ((std::log(x) - special::digamma(a)) * h.value + h.slope);
+  return x * ((log(x) - special::digamma(a)) * h.value + h.slope);
 }
 
 // For large a the quantile in powers of a^(-1/2): x = a + z a^(1/2) + (z^2-1)/3 + (z^3-7z)/36
 // a^(-1/2) - (3z^4+7z^2-16)/810 / a, with z the normal quantile of the sample.
-inline double gamma_slope_large(double a, double x) {
-  const double root = std::sqrt(a);
+CRESSET_HD inline double gamma_slope_large(double a, double x) {
+  const double root = sqrt(a);
   double z = (x - a) / root;
   for (int i = 0; i < 8; ++i) {
     const double z2 = z * z;
@@ -79,19 +90,21 @@ inline double gamma_slope_large(double a, double x) {
 }
 
 // When a sum of the functions here may stop, for samples of type T: a term this small beside it.
-template <class T> constexpr double small_term() { return sizeof(T) == 8 ? 1e-17 : 1e-10; }
+template <class T> CRESSET_HD constexpr double small_term() {
+  return sizeof(T) == 8 ? 1e-17 : 1e-10;
+}
 
 // dx/da of a gamma sample x of shape a and scale 1.
-inline double gamma_slope(double a, double x, double small) {
-  if (!(a > 0) || !(x >= 0)) return std::numeric_limits<double>::quiet_NaN();
+CRESSET_HD inline double gamma_slope(double a, double x, double small) {
+  if (!(a > 0) || !(x >= 0)) return special::kNan;
   if (x == 0) return 0;
-  if (std::isinf(x)) return x;
+  if (x == special::kInf) return x;
   if (a > 3000) return gamma_slope_large(a, x);
   return x > a + 1 && x > 8 ? gamma_slope_above(a, x, small) : gamma_slope_below(a, x, small);
 }
 
 // For large parameters a beta sample is its mean plus z standard deviations, z staying.
-inline double beta_slope_large(double x, double a, double b) {
+CRESSET_HD inline double beta_slope_large(double x, double a, double b) {
   const double total = a + b;
   const double mean = a / total;
   const double spread = 0.5 * (1 / a - 2 / total - 1 / (total + 1));
@@ -99,15 +112,15 @@ inline double beta_slope_large(double x, double a, double b) {
 }
 
 // dx/da of a beta sample x with parameters a and b, divided by 1 - x.
-inline double beta_slope(double x, double a, double b, double small) {
+CRESSET_HD inline double beta_slope(double x, double a, double b, double small) {
   if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) {
-    return std::numeric_limits<double>::quiet_NaN();
+    return special::kNan;
   }
   if (x == 0 || x == 1) return 0;
   // The sum below takes some square roots of the smaller parameter of terms.
   if (a > 1e7 && b > 1e7) return beta_slope_large(x, a, b);
   const double total = a + b;
-  const double log_slope = std::log(x) + special::digamma(total) - special::digamma(a);
+  const double log_slope = log(x) + special::digamma(total) - special::digamma(a);
   const bool lower = x < (a + 1) / (total + 2);
   const double y = lower ? x : 1 - x;
   const double first = lower ? a : b;
@@ -119,7 +132,7 @@ inline double beta_slope(double x, double a, double b, double small) {
     gain += 1 / numerator - (lower ? 1 / denominator : 0);
     sum += term;
     slope += term * gain;
-    if (term <= small * sum && std::fabs(term * gain) <= small * std::fabs(slope)) break;
+    if (term <= small * sum && fabs(term * gain) <= small * fabs(slope)) break;
   }
   const double scale = y * (1 - y) / first;
   if (lower) {
