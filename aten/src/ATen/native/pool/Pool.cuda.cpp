@@ -81,6 +81,9 @@ PoolNumbers numbers_of(const Tensor& large, const Tensor& small, const PoolParam
     axis.stride = params ? params->stride[k] : 1;
     axis.padding = params ? params->padding[k] : 0;
     axis.dilation = params ? params->dilation[k] : 1;
+    // Shares that come out even are windows of one size, whose places need no wide division.
+    if (!params && axis.in % std::max<int64_t>(axis.out, 1) == 0)
+      axis.kernel = axis.stride = axis.in / std::max<int64_t>(axis.out, 1);
   }
   n.samples = large.dim() == dims + 2 ? large.size(0) : 1;
   n.channels = large.size(-dims - 1);
