@@ -32,6 +32,8 @@ def test_record_matches_on_the_device(record):
     done = gpu.run_record(record, thin=1)
     if not done.get("passed") and not done.get("failed"):
         pytest.skip("no kernel on CUDA")
+    if all("this operator needs LAPACK" in line for line in done["lines"]) and done["lines"]:
+        pytest.skip("the CPU's values need LAPACK, which is not installed")
     assert not done.get("failed"), done["lines"]
 
 
