@@ -10,7 +10,8 @@ namespace at::device {
 struct FoldArgs {
   int64_t planes, height, width;
   int64_t kernel[2], out[2], stride[2], padding[2], dilation[2];
+  int64_t small; // the columns have fewer than 2^31 elements
 };
-CRESSET_LAYOUT(FoldArgs, 104, dilation, 88);
+CRESSET_LAYOUT(FoldArgs, 112, small, 104);
 
 } // namespace at::device

@@ -5,6 +5,8 @@
 #include <ATen/native/conv/FoldGeometry.h>
 #include <ATen/native/conv/Native.h>
 
+#include <limits>
+
 namespace at::native {
 namespace {
 using cuda::Kernel;
@@ -41,6 +43,8 @@ FoldArgs arguments(const ConvGeometry& g) {
     a.padding[d] = g.padding[d + 1];
     a.dilation[d] = g.dilation[d + 1];
   }
+  const int64_t columns = a.planes * a.kernel[0] * a.kernel[1] * a.out[0] * a.out[1];
+  a.small = columns < std::numeric_limits<int32_t>::max();
   return a;
 }
 

@@ -5,17 +5,22 @@
 
 namespace at::device {
 
-template <class T>
+// I is the type of positions among all elements: a division of 32 bits costs a third of one of 64.
+template <class T, class I>
 CRESSET_DEVICE_FN void unfold_windows(const T* planes, T* columns, const FoldArgs& a) {
-  const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const long ox = i % a.out[1], oy = i / a.out[1] % a.out[0], rest = i / a.out[1] / a.out[0];
-  const long kx = rest % a.kernel[1], ky = rest / a.kernel[1] % a.kernel[0];
-  const long plane = rest / a.kernel[1] / a.kernel[0];
-  if (plane >= a.planes) return;
-  const long y = oy * a.stride[0] - a.padding[0] + ky * a.dilation[0];
-  const long x = ox * a.stride[1] - a.padding[1] + kx * a.dilation[1];
+  const long index = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (index >= a.planes * a.kernel[0] * a.kernel[1] * a.out[0] * a.out[1]) return;
+  const I i = static_cast<I>(index), columns_of = static_cast<I>(a.out[1]),
+          rows_of = static_cast<I>(a.out[0]), wide = static_cast<I>(a.kernel[1]),
+          high = static_cast<I>(a.kernel[0]);
+  const I line = i / columns_of, ox = i - line * columns_of;
+  const I rest = line / rows_of, oy = line - rest * rows_of;
+  const I window = rest / wide, kx = rest - window * wide;
+  const I plane = window / high, ky = window - plane * high;
+  const long y = static_cast<long>(oy) * a.stride[0] - a.padding[0] + ky * a.dilation[0];
+  const long x = static_cast<long>(ox) * a.stride[1] - a.padding[1] + kx * a.dilation[1];
   const bool inside = y >= 0 && y < a.height && x >= 0 && x < a.width;
-  columns[i] = inside ? planes[(plane * a.height + y) * a.width + x] : T();
+  columns[index] = inside ? planes[(plane * a.height + y) * a.width + x] : T();
 }
 
 template <class T, class A>
@@ -46,7 +51,10 @@ CRESSET_DEVICE_FN void fold_windows(const T* columns, T* planes, const FoldArgs&
 #define CRESSET_UNFOLD(T)                                                                          \
   CRESSET_KERNEL(256)                                                                              \
   unfold_##T(const cresset_##T* planes, cresset_##T* columns, at::device::FoldArgs a) {            \
-    at::device::unfold_windows(planes, columns, a);                                                \
+    if (a.small)                                                                                   \
+      at::device::unfold_windows<cresset_##T, unsigned>(planes, columns, a);                       \
+    else                                                                                           \
+      at::device::unfold_windows<cresset_##T, long>(planes, columns, a);                           \
   }
 CRESSET_UNFOLD(u8)
 CRESSET_UNFOLD(i16)

@@ -12,7 +12,8 @@ struct GridSamplerArgs {
   int32_t mode;    // 0: linear, 1: nearest, 2: cubic
   int32_t padding; // 0: zeros, 1: border, 2: reflection
   int32_t align_corners;
+  int64_t small; // there are fewer than 2^31 threads
 };
-CRESSET_LAYOUT(GridSamplerArgs, 64, align_corners, 60);
+CRESSET_LAYOUT(GridSamplerArgs, 72, small, 64);
 
 } // namespace at::device

@@ -5,6 +5,8 @@
 #include <ATen/native/interpolate/GridSampler.args.h>
 #include <ATen/native/interpolate/Native.h>
 
+#include <limits>
+
 namespace at::native {
 namespace {
 using cuda::Kernel;
@@ -17,6 +19,9 @@ const Kernel kSample[4] = CRESSET_FLOATING_KERNELS(kProgram, "grid_sample");
 const Kernel kToInput[4] = CRESSET_FLOATING_KERNELS(kProgram, "grid_to_input");
 const Kernel kToGrid[4] = CRESSET_FLOATING_KERNELS(kProgram, "grid_to_grid");
 
+int64_t threads_of(const GridSamplerArgs& a) {
+  return a.batch * a.points * ((a.channels + kChannels - 1) / kChannels);
+}
 GridSamplerArgs arguments(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                           bool align_corners) {
   GridSamplerArgs a = {};
@@ -30,12 +35,10 @@ GridSamplerArgs arguments(const Tensor& input, const Tensor& grid, int64_t mode,
   a.mode = static_cast<int32_t>(mode);
   a.padding = static_cast<int32_t>(padding);
   a.align_corners = align_corners;
+  a.small = threads_of(a) < std::numeric_limits<int32_t>::max();
   return a;
 }
-unsigned blocks_of(const GridSamplerArgs& a) {
-  return cuda::blocks_for(a.batch * a.points * ((a.channels + kChannels - 1) / kChannels),
-                          kThreads);
-}
+unsigned blocks_of(const GridSamplerArgs& a) { return cuda::blocks_for(threads_of(a), kThreads); }
 
 void run_forward(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                  bool align_corners, const Tensor& out) {

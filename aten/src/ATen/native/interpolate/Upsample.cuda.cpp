@@ -184,15 +184,16 @@ void run_copies(const Call& c, const Tensor& from, const Tensor& to) {
                c.args, static_cast<int>(packed));
 }
 
-// The axes one after the other, those that shrink most first. Between them sums stay in `compute`.
+// The axes one after the other, those that shrink most first, and of those that shrink alike the
+// outer one, whose neighbours lie side by side. Between them sums stay in `compute`.
 void run_axes(const Call& c, const Tensor& from, const Tensor& to) {
   int order[3], count = 0;
-  for (int i = 2; i >= 0; --i)
+  for (int i = 0; i < 3; ++i)
     if (!c.tables[i].single || c.args.axis[i].from != c.args.axis[i].to) order[count++] = i;
   const auto growth = [&](int i) {
     return static_cast<double>(c.args.axis[i].to) / static_cast<double>(c.args.axis[i].from);
   };
-  std::sort(order, order + count, [&](int i, int j) { return growth(i) < growth(j); });
+  std::stable_sort(order, order + count, [&](int i, int j) { return growth(i) < growth(j); });
   int64_t sizes[3];
   for (int i = 0; i < 3; ++i) sizes[i] = c.args.axis[i].from;
   const int64_t images = c.args.samples * (c.channels_last ? 1 : c.args.channels);
