@@ -364,3 +364,19 @@ def test_func_functionalize_of_views_of_what_is_written_equals_eager():
     for remove in ("mutations", "mutations_and_views"):
         for a, b in zip(torch.func.functionalize(f, remove=remove)(x), f(x), strict=True):
             assert torch.equal(a, b)
+
+
+def test_a_strided_view_that_is_a_copy_converts_to_another_dtype():
+    out = functionalized(lambda t: t.as_strided((3,), (2,), 0).double(), reapply_views=False)(
+        torch.arange(6.0)
+    )
+    assert out.dtype is torch.float64 and out.tolist() == [0, 2, 4]
+
+
+def test_a_tensor_made_of_numbers_is_functional():
+    def f(x):
+        made = torch.tensor((1, 2, 3))
+        made.view(-1).add_(1)
+        return made
+
+    assert functionalized(f)(torch.ones(1)).tolist() == [2, 3, 4]

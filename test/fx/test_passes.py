@@ -275,6 +275,22 @@ def test_pass_manager_orders_checks_and_explains():
         PassManager().add_checks(lambda a, b: None)
 
 
+def _doubled(x):
+    return torch.ops.aten.add.Tensor(x, x)
+
+
+def test_reinplace_of_a_diagonal_that_is_put_back_writes_to_the_view():
+    def function(x):
+        base = torch.ops.aten.clone.default(x)
+        filled = torch.ops.aten.fill.Scalar(torch.ops.aten.diagonal.default(base), 0)
+        return torch.ops.aten.diagonal_scatter.default(base, filled)
+
+    made = reinplace(fx.symbolic_trace(function), torch.ones(2, 2))
+    assert made(torch.ones(2, 2)).tolist() == [[0, 1], [1, 0]]
+    names = [str(n.target) for n in made.graph.nodes]
+    assert "aten.fill_.Scalar" in names and "aten.diagonal_scatter.default" not in names
+
+
 @pytest.mark.parametrize(
     "function, written",
     [
@@ -287,6 +303,7 @@ def test_pass_manager_orders_checks_and_explains():
             ),
             0,
         ),
+        (lambda x: _doubled(torch.ops.aten.clone.default(x)), 0),
     ],
 )
 def test_reinplace_writes_only_where_nobody_sees_it(function, written):

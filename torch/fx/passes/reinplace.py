@@ -123,11 +123,17 @@ def _puts_back(graph: _Graph, scatter: Node, written: Node, target: _Place) -> b
     if source not in graph.places or base not in graph.places:
         return False
     made, here = graph.places[source], graph.places[written]
-    if made.storage != here.storage or here.stride != target.stride:
-        return False
-    if graph.places[base].storage != target.storage:
+    if made.storage != here.storage or graph.places[base].storage != target.storage:
         return False
     spot = _Place.of(view(graph._kept[base], *args, **kwargs))
+    if made == here:
+        return (spot.offset, spot.size, spot.stride) == (
+            target.offset,
+            target.size,
+            target.stride,
+        )
+    if here.stride != target.stride:
+        return False
     offset = target.offset + made.offset - here.offset
     return (spot.offset, spot.size, spot.stride) == (offset, made.size, made.stride)
 
@@ -166,6 +172,8 @@ def _write_in_place(graph: _Graph, node: Node) -> bool:
     target = node.args[0] if node.args else None
     if form is None or not isinstance(target, Node) or not _may_write(graph, node, target):
         return False
+    if any(other is target for other in node.args[1:]):
+        return False  # what is read would be written
     place = graph.places[target]
     undone = [
         user

@@ -265,6 +265,11 @@ std::vector<Tensor> shapes_of_results(const Call& call, const Stack& results) {
                                      DispatchKeySet{DispatchKey::Python, DispatchKey::Fake});
   bool possible = true;
   Stack stack = call.args;
+  const std::vector<SchemaArgument>& arguments = call.op.schema().arguments;
+  for (size_t i = 0; i < stack.size() && i < arguments.size(); ++i) {
+    const bool place = arguments[i].type.kind == SchemaType::Kind::Device;
+    if (place && !stack[i].isNone()) stack[i] = IValue(Device(DeviceType::Meta));
+  }
   for (IValue& v : stack) {
     map_tensors(v, [&](const Tensor& t) {
       possible = possible && has_memory(t) && !is_symbolic(t);

@@ -277,9 +277,10 @@ Tensor from_sequence(PyObject* data, ScalarType dtype) {
 } // namespace
 
 Tensor lifted(Tensor made) {
-  constexpr c10::DispatchKeySet kModes{c10::DispatchKey::Fake, c10::DispatchKey::Python,
-                                       c10::DispatchKey::FunctionalizeMode,
-                                       c10::DispatchKey::FuncTorchDynamicLayerFrontMode};
+  using Key = c10::DispatchKey;
+  constexpr c10::DispatchKeySet kModes{
+      Key::Fake,        Key::Python,      Key::FunctionalizeMode, Key::FuncTorchDynamicLayerFrontMode,
+      Key::Functionalize, Key::PreDispatch};
   const c10::LocalDispatchKeySet& local = c10::tls_dispatch_keys;
   if (C10_LIKELY((local.included & ~local.excluded & kModes.raw()) == 0)) return made;
   return at::_ops::lift_fresh::call(made);
