@@ -51,6 +51,8 @@ PROGRAMS = {
     "repeat": (lambda a: a.repeat(2, 3), [(4, 5)], [(7, 3)]),
     "pad": (lambda a: F.pad(a, (1, 2)), [(4, 5)], [(7, 3)]),
     "split": (lambda a: a.split([2, a.shape[0] - 2])[1], [(4, 5)], [(7, 3)]),
+    "flip": (lambda a: a.flip(0).roll(1, 1), [(4, 5)], [(7, 3)]),
+    "range": (lambda a: a.sum() + torch.arange(2, a.shape[0], 2), [(5, 4)], [(8, 3)]),
     "transform": (lambda a: torch.fft.rfft(a).abs(), [(4, 6)], [(7, 9)]),
     "layer norm": (lambda a: F.layer_norm(a, (5,)), [(4, 5)], [(7, 5)]),
     "zeros": (lambda a: torch.zeros(a.shape[0], 2 * a.shape[1]), [(4, 5)], [(7, 3)]),
@@ -137,6 +139,20 @@ def test_item_of_a_traced_tensor_is_a_symbol_that_the_node_binds():
     assert module(torch.tensor(7)).shape == (7,)
     read = next(n for n in module.graph.nodes if n.target is aten._local_scalar_dense.default)
     assert [str(symbol) for symbol in read.meta["unbacked_bindings"]] == ["u0"]
+
+
+def test_a_traced_tensor_as_size_is_a_symbol():
+    module = traced(lambda n: torch.zeros([n, 2]), torch.tensor(4))
+    assert module(torch.tensor(3)).shape == (3, 2)
+
+
+def test_split_and_chunk_of_an_empty_dimension_give_as_many_pieces_as_they_do_eagerly():
+    def f(a):
+        return len(a.split(2, 0)), len(a.chunk(3, 0))
+
+    counts = []
+    traced(lambda a: counts.append(f(a)) or a, torch.ones(0, 5))
+    assert counts == [f(torch.ones(0, 5))] == [(1, 3)]
 
 
 def test_mask_gives_a_size_that_depends_on_data():

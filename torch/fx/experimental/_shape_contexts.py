@@ -61,6 +61,7 @@ class EqualityConstraint(Constraint):
     relaxed_sources: set = dataclasses.field(default_factory=set)
 
 
+@dataclasses.dataclass(frozen=True)
 class SymbolicContext:
     """Base of what says how the sizes of one input become symbols."""
 

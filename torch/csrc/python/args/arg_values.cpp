@@ -85,6 +85,15 @@ int64_t to_int64(PyObject* o) {
   return to_int64(checked(PyNumber_Index(o)).get());
 }
 
+// A number that may be symbolic; the value of a traced tensor is a symbol.
+static c10::SymInt to_symint(PyObject* o) {
+  if (C10_UNLIKELY(is_sym_int(o))) return sym_int_value(o);
+  if (C10_LIKELY(!is_tensor(o))) return c10::SymInt(to_int64(o));
+  const c10::Scalar value = tensor_of(o).item();
+  return value.is_symbolic() ? c10::SymInt::from_raw(value.symbolic_raw())
+                             : c10::SymInt(value.toLong());
+}
+
 double to_double(PyObject* o) {
   if (C10_LIKELY(PyFloat_Check(o))) return PyFloat_AS_DOUBLE(o);
   if (is_tensor(o)) return tensor_of(o).item().toDouble();
@@ -119,10 +128,7 @@ const at::Tensor& ArgValues::tensor_slow(int i) {
 
 c10::Scalar ArgValues::scalar(int i) const { return to_scalar(values_[i]); }
 int64_t ArgValues::integer(int i) const { return to_int64(values_[i]); }
-c10::SymInt ArgValues::symint(int i) const {
-  PyObject* o = values_[i];
-  return C10_UNLIKELY(is_sym_int(o)) ? sym_int_value(o) : c10::SymInt(to_int64(o));
-}
+c10::SymInt ArgValues::symint(int i) const { return to_symint(values_[i]); }
 double ArgValues::floating(int i) const { return to_double(values_[i]); }
 std::string_view ArgValues::string(int i) const { return utf8(values_[i]); }
 
@@ -163,9 +169,7 @@ int64_t* ArgValues::take_ints(size_t n) {
 template <bool symbolic> c10::IntArrayRef ArgValues::read_ints(int i) {
   PyObject* o = values_[i];
   const auto number = [](PyObject* item) {
-    if (!symbolic) return to_int64(item);
-    return C10_UNLIKELY(is_sym_int(item)) ? sym_int_value(item).raw()
-                                          : c10::SymInt(to_int64(item)).raw();
+    return symbolic ? to_symint(item).raw() : to_int64(item);
   };
   const auto convert = [&](Py_ssize_t k, PyObject* item) {
     if (!is_integer_like(item)) fail_item(i, k, item, "tuple of ints");

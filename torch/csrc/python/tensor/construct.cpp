@@ -278,9 +278,12 @@ Tensor from_sequence(PyObject* data, ScalarType dtype) {
 
 Tensor lifted(Tensor made) {
   using Key = c10::DispatchKey;
-  constexpr c10::DispatchKeySet kModes{
-      Key::Fake,        Key::Python,      Key::FunctionalizeMode, Key::FuncTorchDynamicLayerFrontMode,
-      Key::Functionalize, Key::PreDispatch};
+  constexpr c10::DispatchKeySet kModes{Key::Fake,
+                                       Key::Python,
+                                       Key::FunctionalizeMode,
+                                       Key::FuncTorchDynamicLayerFrontMode,
+                                       Key::Functionalize,
+                                       Key::PreDispatch};
   const c10::LocalDispatchKeySet& local = c10::tls_dispatch_keys;
   if (C10_LIKELY((local.included & ~local.excluded & kModes.raw()) == 0)) return made;
   return at::_ops::lift_fresh::call(made);

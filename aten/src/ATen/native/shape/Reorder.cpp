@@ -7,6 +7,7 @@
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 #include <ATen/native/shape/Reverse.h>
@@ -18,8 +19,18 @@
 namespace at {
 namespace meta {
 
+namespace {
+// As large as the argument and, where that is dense, in its order.
+void set_symbolic(OutputBuilder& out, const Tensor& self) {
+  const bool dense = self.is_non_overlapping_and_dense();
+  out.set_symint(0, self.sym_sizes(), self.scalar_type(),
+                 dense ? OptionalSymIntArrayRef(self.sym_strides()) : std::nullopt);
+}
+} // namespace
+
 void meta_flip(OutputBuilder& out, const Tensor& self, IntArrayRef dims) {
   native::dim_flags(dims, self.dim());
+  if (native::is_symbolic(self)) return set_symbolic(out, self);
   out.set_on(0, self.sizes(), self.scalar_type(), self.device(),
              IntArrayRef(c10::infer_dense_strides(self.sizes(), self.strides())));
 }
@@ -33,6 +44,10 @@ void meta_roll(OutputBuilder& out, const Tensor& self, IntArrayRef shifts, IntAr
     TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim,
                       " but tensor has no dimensions");
     native::wrap_dim(dim, self.dim());
+  }
+  if (native::is_symbolic(self)) {
+    out.set_symint(0, self.sym_sizes(), self.scalar_type());
+    return;
   }
   const IntArrayRef sizes = self.sizes();
   const DimVector strides = self.numel() == 0 ? c10::infer_dense_strides(sizes, self.strides())

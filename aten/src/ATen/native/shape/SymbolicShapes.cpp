@@ -91,6 +91,7 @@ Tensors split_symbolic(const Tensor& self, SymInt split_size, int64_t dim) {
   TORCH_CHECK(self.dim() != 0, "split expects at least a 1-dimensional tensor");
   const int64_t d = wrap_dim(dim, self.dim());
   const SymInt size = self.sym_size(d);
+  if (c10::guard_or_false(c10::sym_eq(size, 0))) return several({piece(self, d, 0, 0)});
   TORCH_CHECK(c10::expect_true(c10::sym_gt(split_size, 0)),
               "split expects split_size be positive, but got split_size=", split_size);
   const int64_t count = ((size - 1) / split_size + 1).guard_int();
@@ -107,8 +108,11 @@ Tensors split_sizes_symbolic(const Tensor& self, SymIntArrayRef split_sizes, int
 Tensors chunk_symbolic(const Tensor& self, int64_t chunks, int64_t dim) {
   TORCH_CHECK(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   TORCH_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  const SymInt length = (self.sym_size(wrap_dim(dim, self.dim())) + (chunks - 1)) / chunks;
-  return at::split_symint(self, length, dim);
+  const SymInt size = self.sym_size(wrap_dim(dim, self.dim()));
+  // An empty dimension still gives as many pieces as were asked for.
+  if (c10::guard_or_false(c10::sym_eq(size, 0)))
+    return at::split_with_sizes(self, DimVector(static_cast<size_t>(chunks), 0), dim);
+  return at::split_symint(self, (size + (chunks - 1)) / chunks, dim);
 }
 
 Tensors split_with_sizes_symbolic(const Tensor& self, SymIntArrayRef split_sizes, int64_t dim) {
