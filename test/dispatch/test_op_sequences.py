@@ -57,10 +57,25 @@ def leaf(*shape):
             "pow.Tensor_Scalar mean.dim add_.Scalar rsqrt mul.Tensor".split(),
         ),
         (lambda x: F.linear(x, torch.eye(4)), ["eye", "t", "mm"]),
+        (lambda x: torch.msort(x), ["sort"]),
+        (lambda x: torch.fft.fft2(x), ["_to_copy", "_fft_c2c"]),
+        (lambda x: torch.linalg.multi_dot([x.T, x]), ["permute", "mm", "view"]),
+        (
+            lambda x: torch.cumulative_trapezoid(x),
+            "slice.Tensor slice.Tensor add.Tensor mul.Scalar cumsum".split(),
+        ),
     ],
 )
 def test_forward_sequence_without_gradient_is_the_operators_users_know(function, names):
     assert forward(function, torch.rand(3, 4))[0] == names
+
+
+def test_conjugate_view_is_resolved_by_a_copy():
+    z = torch.view_as_complex(torch.ones(3, 2))
+    with Log() as log:
+        resolved = z.conj().resolve_conj()
+    assert log.names == ["_conj", "clone"]
+    assert not resolved.is_conj() and resolved.tolist() == [1 - 1j] * 3
 
 
 def test_assigned_number_is_seen_as_a_tensor():

@@ -205,9 +205,9 @@ def gaussian_nll_loss(
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
     # The floor only guards the division: no gradient flows through it.
+    var = var.clone()
     with torch.no_grad():
-        floor = var.detach().clone().clamp_(min=eps)
-    var = var + (floor - var.detach())
+        var.clamp_(min=eps)
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)

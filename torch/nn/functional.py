@@ -553,8 +553,12 @@ def local_response_norm(input: torch.Tensor, size, alpha=1e-4, beta=0.75, k=1.0)
         return input
     square = input.mul(input)
     padding = [0, 0] * (input.dim() - 2) + [size // 2, (size - 1) // 2]
-    windows = _pad(square, padding).unfold(1, size, 1)
-    mean = windows.sum(-1) // size if not square.is_floating_point() else windows.mean(-1)
+    if square.is_floating_point() and input.dim() == 3:
+        rows = _pad(square.unsqueeze(1), padding)
+        mean = avg_pool2d(rows, (size, 1), stride=1).squeeze(1)  # noqa: F405
+    else:
+        windows = _pad(square, padding).unfold(1, size, 1)
+        mean = windows.sum(-1) // size if not square.is_floating_point() else windows.mean(-1)
     return input / mean.mul(alpha).add(k).pow(beta)
 
 

@@ -188,14 +188,15 @@ Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRe
   const bool whole = less == static_cast<double>(static_cast<int64_t>(less));
   const Count count = whole ? count_of(self.sym_sizes(), dims) : count_of(self.sizes(), dims);
   const Tensor g = unreduce(grad, self.sym_sizes(), dims, keepdim);
-  const Tensor scaled_grad =
-      C10_UNLIKELY(count.is_symbolic())
-          ? g * Scalar(2.0) / Scalar(count.all() - static_cast<int64_t>(less))
-          : g * Scalar(2.0 / std::max(0.0, count.number - less));
-  if (self.dim() == 0) return scaled_grad * (self - self);
-  if (!dims || dims->empty()) return scaled_grad * (self - at::mean(self));
+  const auto times_distance = [&](const Tensor& distance) {
+    if (C10_UNLIKELY(count.is_symbolic()))
+      return g * Scalar(2.0) / Scalar(count.all() - static_cast<int64_t>(less)) * distance;
+    return g * Scalar(2.0 / std::max(0.0, count.number - less)) * distance;
+  };
+  if (self.dim() == 0) return times_distance(self - self);
+  if (!dims || dims->empty()) return times_distance(self - at::mean(self));
   const c10::DimVector list = reduced_dims(self.dim(), dims);
-  return scaled_grad * (self - at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true));
+  return times_distance(self - at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true));
 }
 Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                 const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,

@@ -89,6 +89,8 @@ def clip_grad_norm_(
 ) -> torch.Tensor:
     """Scales gradients so that their norm together is at most max_norm; returns what it was."""
     grads = _gradients(parameters)
+    if not grads:
+        return torch.tensor(0.0)
     if not error_if_nonfinite and _fuses(grads, float(norm_type)):
         return torch._fused_clip_grad_norm(grads, float(max_norm), float(norm_type))
     total = _total_norm(grads, norm_type, error_if_nonfinite)

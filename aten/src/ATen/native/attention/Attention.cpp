@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/TransformQueries.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/attention/AttentionBlocks.h>
@@ -27,7 +28,9 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tril.h>
+#include <ATen/ops/where.h>
 #ifndef CRESSET_NO_CUDA
 #include <c10/cuda/CUDADevice.h>
 #endif
@@ -194,6 +197,18 @@ int64_t _fused_sdp_choice(const Tensor& query, const Tensor& key, const Tensor& 
   return c.products ? kSdpEfficient : kSdpFlash;
 }
 
+namespace {
+// Handlers see a mask of truth values as the numbers that are added to the scores.
+std::optional<Tensor> shown_mask(const std::optional<Tensor>& mask, const Tensor& query) {
+  if (C10_LIKELY(!handlers_active()) || !has(mask) || mask->scalar_type() != kBool) return mask;
+  const auto number = [&](double value) {
+    return at::scalar_tensor(value, query.scalar_type(), kStrided, query.device(), std::nullopt);
+  };
+  const Tensor lowest = number(-std::numeric_limits<double>::infinity());
+  return at::where(*mask, number(0.0), lowest);
+}
+} // namespace
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const std::optional<Tensor>& attn_mask, double dropout_p,
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
@@ -202,7 +217,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const Choice c = choose(query, key, value, attn_mask, dropout_p, is_causal, factor, enable_gqa);
   if (c.fused && c.blocks)
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-        query, key, value, 0.0, is_causal, attn_mask, scale));
+        query, key, value, 0.0, is_causal, shown_mask(attn_mask, query), scale));
   if (c.fused && c.cudnn)
     return std::get<0>(
         at::_cudnn_attention(query, key, value, attn_mask, dropout_p, is_causal, factor));

@@ -1,5 +1,6 @@
 // The functions of torch.fft, as compositions of the three operators of FftOps.cpp: they promote,
 // cut or pad the input to the asked sizes and choose the normalisation.
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/fft/Native.h>
 #include <ATen/ops/_fft_c2c.h>
@@ -151,7 +152,7 @@ Tensor transform_nd(const Tensor& self, const OptionalIntArrayRef& s,
                     const OptionalIntArrayRef& dim, const Norm& norm, bool forward) {
   const Region r = region(self, s, dim);
   const int64_t code = normalization(norm, forward);
-  if (forward && !self.is_complex() && !r.dims.empty())
+  if (forward && !self.is_complex() && !r.dims.empty() && !handlers_active())
     return whole_spectrum(resized(promoted(self, false), r.dims, r.sizes), r.dims, code);
   return at::_fft_c2c(resized(promoted(self, true), r.dims, r.sizes), r.dims, code, forward);
 }

@@ -2,6 +2,7 @@
 // results. Composites, so their gradients are those of the parts.
 #include <limits>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/TransformQueries.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/native/GeneratedSupport.h>
@@ -142,8 +143,9 @@ Tensor logdet(const Tensor& self) {
   check_float(self, "logdet", false);
   const auto [sign, logabsdet] = linalg_slogdet(self);
   if (self.is_complex()) return at::add(at::log(sign), logabsdet);
-  const Tensor nan =
-      detail::scalar_tensor(std::numeric_limits<double>::quiet_NaN(), logabsdet.scalar_type());
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  if (handlers_active()) return at::where(at::eq(sign, -1), Scalar(kNaN), logabsdet);
+  const Tensor nan = detail::scalar_tensor(kNaN, logabsdet.scalar_type());
   return at::where(at::eq(sign, -1), sign.key_set().has(DispatchKey::Meta) ? logabsdet : nan,
                    logabsdet);
 }
@@ -221,12 +223,7 @@ Tensor linalg_tensorinv(const Tensor& self, int64_t ind) {
               cols, " != ", rows);
   const Tensor matrix = self.reshape({rows, cols});
   const auto [inverse, info] = at::linalg_inv_ex(matrix, false);
-  if (!info.is_meta() && !functorch::varies_by_sample(info)) {
-    const int64_t pivot = info.item<int64_t>();
-    TORCH_CHECK_LINALG(pivot == 0, "inv: The diagonal element ", pivot,
-                       " is zero, the inversion could not be completed because the input matrix "
-                       "is singular.");
-  }
+  at::_linalg_check_errors(info, "inv", true);
   DimVector shape(end);
   for (int64_t length : start) shape.push_back(length);
   return inverse.reshape(shape);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/native/linalg/Batch.h>
 #include <ATen/native/linalg/Native.h>
 #include <ATen/ops/abs.h>
@@ -219,7 +220,8 @@ Tensor linalg_multi_dot(TensorList tensors) {
   chain.plan();
   Tensor out = chain.multiply(0, tensors.size() - 1);
   if (last_vector) out = out.squeeze(-1);
-  return first_vector ? out.squeeze(0) : out;
+  if (first_vector) return out.squeeze(0);
+  return !last_vector && handlers_active() ? out.view(out.sizes()) : out;
 }
 
 // ---- Vandermonde matrices ----------------------------------------------------------------------

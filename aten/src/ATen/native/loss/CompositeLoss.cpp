@@ -1,6 +1,7 @@
 // Losses that are formulas over other operators.
 #include <cmath>
 
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/abs.h>
@@ -75,9 +76,12 @@ Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Ten
       input1.dim() == input2.dim() && input1.dim() == target.dim(),
       "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
       input1.sizes(), ", input2: ", input2.sizes(), ", target: ", target.sizes());
-  const Tensor loss =
-      at::clamp_min(at::add(at::mul(at::neg(target), at::sub(input1, input2)), margin), 0);
-  return apply_reduction(loss, reduction);
+  const Tensor distance = at::add(at::mul(at::neg(target), at::sub(input1, input2)), margin);
+  if (handlers_active()) {
+    Tensor shown = distance;
+    return apply_reduction(at::_ops::clamp_min_::call(shown, 0), reduction);
+  }
+  return apply_reduction(at::clamp_min(distance, 0), reduction);
 }
 
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,

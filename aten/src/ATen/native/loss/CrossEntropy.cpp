@@ -1,11 +1,13 @@
 // nll_loss for any number of dimensions, and cross entropy on top of log_softmax: for class
 // indices, for class probabilities, and with label smoothing.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/TransformQueries.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/_cross_entropy_rows.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/bitwise_not.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/gather.h>
@@ -77,11 +79,16 @@ Tensor smooth_loss(const Tensor& log_p, const Tensor& target, const std::optiona
                    int64_t reduction, int64_t ignore_index) {
   const int64_t class_dim = log_p.dim() == 1 ? 0 : 1;
   const Tensor scaled = has(weight) ? at::mul(log_p, along_classes(*weight, log_p)) : log_p;
+  Tensor each = at::neg(at::sum(scaled, IntArrayRef(&class_dim, 1)));
   const Tensor ignored = at::eq(target, ignore_index);
-  const Tensor each =
-      at::masked_fill(at::neg(at::sum(scaled, IntArrayRef(&class_dim, 1))), ignored, 0.0);
+  each = at::_ops::masked_fill__Scalar::call(each, ignored, 0.0);
   check_reduction(reduction);
   if (reduction == kNoReduction) return each;
+  if (reduction == kMeanReduction && !has(weight) && handlers_active()) {
+    const Tensor kept = at::bitwise_not(ignored); // as handlers know it
+    const Tensor total = at::sum(each);
+    return at::div(total, at::sum(kept));
+  }
   const Tensor total = at::sum(each);
   if (reduction == kSumReduction) return total;
   if (!has(weight)) return at::div(total, at::sum(at::eq(ignored, false)));
@@ -171,6 +178,10 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
   if (label_smoothing == 0) return loss;
   const Tensor smooth = smooth_loss(log_p, target, weight, reduction, ignore_index);
   const double share = label_smoothing / static_cast<double>(self.size(class_dim));
+  if (handlers_active()) {
+    const Tensor first = at::mul(loss, 1 - label_smoothing);
+    return at::add(first, at::mul(smooth, share));
+  }
   return at::add(at::mul(loss, 1 - label_smoothing), smooth, share);
 }
 } // namespace at::native

@@ -46,17 +46,18 @@ Tensor even_gradient(const Tensor& f, const Scalar& h, int64_t dim, int64_t edge
   const int64_t n = f.sizes()[dim];
   Tensor first, last;
   if (edge_order == 1) {
-    first = at::sub(at_index(f, dim, 1), at_index(f, dim, 0));
-    last = at::sub(at_index(f, dim, -1), at_index(f, dim, -2));
+    first = at::div(at::sub(at_index(f, dim, 1), at_index(f, dim, 0)), h);
+    last = at::div(at::sub(at_index(f, dim, -1), at_index(f, dim, -2)), h);
   } else {
     first =
         weighted(at_index(f, dim, 0), -1.5, at_index(f, dim, 1), 2.0, at_index(f, dim, 2), -0.5);
     last =
         weighted(at_index(f, dim, -1), 1.5, at_index(f, dim, -2), -2.0, at_index(f, dim, -3), 0.5);
+    first = at::div(first, h);
+    last = at::div(last, h);
   }
   const Tensor center = at::sub(f.narrow(dim, 2, n - 2), f.narrow(dim, 0, n - 2));
-  const Tensor parts[3] = {at::div(first, h), at::div(at::div(center, Scalar(2.0)), h),
-                           at::div(last, h)};
+  const Tensor parts[3] = {first, at::div(at::div(center, Scalar(2.0)), h), last};
   return at::cat(parts, dim);
 }
 

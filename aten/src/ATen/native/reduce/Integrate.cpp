@@ -82,7 +82,9 @@ Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   check_dx("cumulative_trapezoid", y, dx);
   const int64_t d = wrap_dim(dim, y.dim());
   const Tensor pairs = at::add(without_first(y, d), without_last(y, d));
-  return at::mul(at::div(at::cumsum(pairs, d), Scalar(2.0)), dx);
+  const Scalar half = dx.isComplex() ? Scalar(dx.toComplexDouble() / c10::complex<double>(2, 0))
+                                     : Scalar(dx.toDouble() / 2);
+  return at::cumsum(at::mul(pairs, half), d);
 }
 
 } // namespace at::native

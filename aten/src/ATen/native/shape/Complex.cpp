@@ -2,10 +2,12 @@
 // only sets a dispatch key on an alias, and the fallbacks in LazyBits.cpp materialise it for
 // operators that read the elements.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/native/shape/Native.h>
 
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/conj_physical.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/view_as_real.h>
@@ -71,7 +73,8 @@ Tensor conj(const Tensor& self) {
   return self.layout() == c10::kStrided ? at::_conj(self) : at::conj_physical(self);
 }
 Tensor resolve_conj(const Tensor& self) {
-  return self.is_conj() ? at::conj_physical(at::_conj(self)) : self;
+  if (!self.is_conj()) return self;
+  return handlers_active() ? self.clone() : at::conj_physical(at::_conj(self));
 }
 
 Tensor _neg_view(const Tensor& self) {

@@ -4,12 +4,14 @@
 // meets their parts.
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/IValue.h>
 
 #include <cstring>
 
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/conj_physical.h>
 #include <ATen/ops/neg.h>
 
@@ -22,7 +24,10 @@ struct LazyBit {
   Tensor (*flip)(const Tensor&);
   Tensor (*apply)(const Tensor&);
   bool set(const Tensor& t) const { return t.defined() && t.key_set().has(key); }
-  Tensor materialised(const Tensor& t) const { return apply(flip(t)); }
+  // Handlers see a copy, which is what has no bits.
+  Tensor materialised(const Tensor& t) const {
+    return C10_UNLIKELY(handlers_active()) ? at::clone(t) : apply(flip(t));
+  }
 };
 constexpr LazyBit kConjugateBit = {DispatchKey::Conjugate,
                                    [](const Tensor& t) { return at::_conj(t); },
@@ -38,7 +43,8 @@ class LazyBitFallback final : public BoxedKernel {
   void call(const OperatorEntry& op, DispatchKeySet keys, Stack& stack) override {
     const DispatchKeySet below = keys.remove(bit_.key);
     const bool passes = (op.flags & (kOpView | kOpComposite)) != 0 ||
-                        std::strstr(op.tags_text, "inplace_view") != nullptr;
+                        std::strstr(op.tags_text, "inplace_view") != nullptr ||
+                        (&op == &_ops::clone::entry && handlers_active());
     if (passes) return op.redispatch_boxed(below, stack);
 
     const FunctionSchema& schema = op.schema();

@@ -299,7 +299,7 @@ Tensor argsort_stable(const Tensor& self, bool stable, int64_t dim, bool descend
 
 // The positions, and with them the order of equal elements, are not seen: the stable sort is
 // quicker.
-Tensor msort(const Tensor& self) { return std::get<0>(at::sort(self, true, 0, false)); }
+Tensor msort(const Tensor& self) { return std::get<0>(at::sort(self, 0, false)); }
 
 } // namespace native
 } // namespace at
