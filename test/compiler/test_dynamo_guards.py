@@ -268,6 +268,75 @@ def test_clone_leaves_out_what_the_function_refuses() -> None:
     assert only_y.check({"x": 5, "y": 2}) and not only_y.check({"x": 1, "y": 3})
 
 
+@pytest.mark.parametrize("kind", ["object", "dict"])
+def test_unchanged_dictionaries_are_skipped_and_every_write_is_noticed(kind: str) -> None:
+    def part(manager: guards.GuardManager, name: str) -> guards.GuardManager:
+        return (
+            manager.getattr_manager(name)
+            if kind == "object"
+            else manager.dict_getitem_manager(name)
+        )
+
+    value = (
+        Holder(n=3, text="a", items=[1])
+        if kind == "object"
+        else {"n": 3, "text": "a", "items": [1]}
+    )
+    space = value.__dict__ if kind == "object" else value
+    root, (manager,) = root_for("x")
+    part(manager, "n").add_equals_match_guard(3, ["n"])
+    part(manager, "text").add_equals_match_guard("a", ["text"])
+    part(manager, "items").add_length_check_guard(1, ["items"])
+    for _ in range(3):
+        assert root.check({"x": value})
+    space["items"].append(2)
+    assert not root.check({"x": value}), "a list changes without a write to the dictionary"
+    space["items"].pop()
+    assert root.check({"x": value})
+    space["n"] = 4
+    assert not root.check({"x": value}) and not root.check({"x": value})
+    space["n"] = 3
+    assert root.check({"x": value})
+    part(manager, "text").add_equals_match_guard("b", ["text"])
+    assert not root.check({"x": value}), "a guard that was added is looked at"
+    other = (
+        Holder(n=5, text="a", items=[1])
+        if kind == "object"
+        else {"n": 5, "text": "a", "items": [1]}
+    )
+    assert not root.check({"x": other})
+
+
+def test_class_that_gets_a_property_is_noticed() -> None:
+    class A:
+        pass
+
+    a = A()
+    a.n = 3
+    root, (manager,) = root_for("x")
+    manager.getattr_manager("n").add_equals_match_guard(3, ["n"])
+    assert root.check({"x": a}) and root.check({"x": a})
+    A.n = property(lambda self: 4)
+    assert not root.check({"x": a})
+
+
+def test_part_that_vanishes_while_it_is_checked_stays_alive() -> None:
+    class Hostile:
+        def __eq__(self, other: object) -> bool:
+            holder.__dict__.clear()
+            items.clear()
+            return True
+
+        __hash__ = None
+
+    holder, items = Holder(n=Hostile()), [Hostile()]
+    root, (x, y) = root_for("x", "y")
+    x.getattr_manager("n").add_equals_match_guard(Hostile(), ["n"])
+    y.list_getitem_manager(0).add_equals_match_guard(Hostile(), ["n"])
+    root.check({"x": holder, "y": items})
+    assert not holder.__dict__ and not items
+
+
 # ---- robustness
 
 

@@ -1,6 +1,7 @@
 // How the guard tree gets from a value to its parts. Reads that CPython does without running a
 // program's code return borrowed references; the others hand the new reference to the caller.
 #include <torch/csrc/dynamo/guards.h>
+#include <torch/csrc/python/nn/module_base.h>
 
 namespace torch::dynamo {
 namespace {
@@ -49,8 +50,35 @@ PyObject* keep(PyRef& owned, PyObject* made) {
   return made;
 }
 
+// Held while the part is looked at: a condition may run code that takes it from where it was.
+PyObject* hold(PyRef& owned, PyObject* borrowed) {
+  owned = PyRef::borrow(borrowed);
+  return borrowed;
+}
+
 PyObject* dict_item(PyObject* dict, PyObject* key) {
   return PyDict_Check(dict) ? PyDict_GetItemWithError(dict, key) : nullptr;
+}
+
+// Attributes that only the instance can have are read from its dictionary.
+PyObject* attribute(const AccessorObject* accessor, PyObject* value, PyRef& owned) {
+  PyTypeObject* type = Py_TYPE(value);
+  if (C10_LIKELY(accessor->plain_type == type && accessor->plain_version == type->tp_version_tag)) {
+    PyObject** dict = _PyObject_GetDictPtr(value);
+    PyObject* found = dict && *dict ? PyDict_GetItemWithError(*dict, accessor->key) : nullptr;
+    if (found) return hold(owned, found);
+    PyErr_Clear();
+  } else if (reads_instance_first(type) && PyUnicode_CheckExact(accessor->key) &&
+             !_PyType_Lookup(type, accessor->key) && type->tp_version_tag != 0) {
+    accessor->plain_type = type;
+    accessor->plain_version = type->tp_version_tag;
+  }
+  return keep(owned, PyObject_GetAttr(value, accessor->key));
+}
+
+PyObject* item(const AccessorObject* accessor, PyObject* value, PyRef& owned) {
+  if (PyDict_CheckExact(value)) return hold(owned, PyDict_GetItemWithError(value, accessor->key));
+  return keep(owned, PyObject_GetItem(value, accessor->key));
 }
 
 PyObject* tuple_iterator_item(PyObject* iterator, Py_ssize_t index, PyRef& owned) {
@@ -132,21 +160,21 @@ PyObject* fetch(const AccessorObject* accessor, PyObject* value, const FrameView
   case AccessorKind::Identity:
     return value;
   case AccessorKind::GetAttr:
-    return keep(owned, PyObject_GetAttr(value, key));
+    return attribute(accessor, value, owned);
   case AccessorKind::GenericDict:
     return keep(owned, PyObject_GenericGetDict(value, nullptr));
   case AccessorKind::GetItem:
-    return keep(owned, PyObject_GetItem(value, key));
+    return item(accessor, value, owned);
   case AccessorKind::DictItem:
-    return dict_item(value, key);
+    return hold(owned, dict_item(value, key));
   case AccessorKind::ListItem:
-    return PyList_Check(value) && index >= 0 && index < PyList_GET_SIZE(value)
-               ? PyList_GET_ITEM(value, index)
-               : nullptr;
+    return hold(owned, PyList_Check(value) && index >= 0 && index < PyList_GET_SIZE(value)
+                           ? PyList_GET_ITEM(value, index)
+                           : nullptr);
   case AccessorKind::TupleItem:
-    return PyTuple_Check(value) && index >= 0 && index < PyTuple_GET_SIZE(value)
-               ? PyTuple_GET_ITEM(value, index)
-               : nullptr;
+    return hold(owned, PyTuple_Check(value) && index >= 0 && index < PyTuple_GET_SIZE(value)
+                           ? PyTuple_GET_ITEM(value, index)
+                           : nullptr);
   case AccessorKind::Type:
     return reinterpret_cast<PyObject*>(Py_TYPE(value));
   case AccessorKind::Lambda:
@@ -161,9 +189,9 @@ PyObject* fetch(const AccessorObject* accessor, PyObject* value, const FrameView
   case AccessorKind::FuncKwDefaults:
   case AccessorKind::FuncCode:
   case AccessorKind::FuncClosure:
-    return function_part(accessor, value);
+    return hold(owned, function_part(accessor, value));
   case AccessorKind::CellContents:
-    return PyCell_Check(value) ? PyCell_GET(value) : nullptr;
+    return hold(owned, PyCell_Check(value) ? PyCell_GET(value) : nullptr);
   case AccessorKind::Grad:
     return keep(owned, PyObject_GetAttrString(value, "grad"));
   case AccessorKind::TensorSize:
@@ -171,12 +199,16 @@ PyObject* fetch(const AccessorObject* accessor, PyObject* value, const FrameView
   case AccessorKind::TensorOffset:
     return tensor_part(accessor, value, owned);
   case AccessorKind::DictKey:
-    return dict_key(value, index);
+    return hold(owned, dict_key(value, index));
   case AccessorKind::ClassDict:
   case AccessorKind::Mro:
-    return class_part(accessor, value);
+    return hold(owned, class_part(accessor, value));
   }
   return nullptr;
+}
+
+bool reads_instance_first(PyTypeObject* type) {
+  return type->tp_getattro == PyObject_GenericGetAttr || python::has_module_lookup(type);
 }
 
 PyRef new_accessor(AccessorKind kind, PyObject* key, ManagerObject* child) {

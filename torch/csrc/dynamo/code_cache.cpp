@@ -268,13 +268,15 @@ Verdict run_compiled(PyObject* code, PyObject* globals, PyObject* closure, const
   const ThreadState state = given;
   PyRef entry = find_entry(cache, state.backend, state.run_only, frame);
   if (!entry) {
-    if (!state.callback || cache->run_only || cache->skip) return Verdict::Skip;
+    if (cache->run_only) return Verdict::SkipBelow;
+    if (!state.callback || cache->skip) return Verdict::Skip;
     PyObject* made =
         guarded([&] { return compile(code, globals, closure, frame, state, cache).release(); });
     if (!made) return Verdict::Failed;
     PyRef outcome(made);
     if (outcome.get() == Py_None) cache->skip = 1;
-    if (Py_TYPE(outcome.get()) != &EntryType) return Verdict::Skip;
+    if (Py_TYPE(outcome.get()) != &EntryType)
+      return cache->run_only ? Verdict::SkipBelow : Verdict::Skip;
     if (PyList_Insert(cache->entries, 0, outcome.get()) < 0) return Verdict::Failed;
     entry = std::move(outcome);
   }

@@ -28,9 +28,11 @@ struct FunctionObject {
 FunctionObject* as_function(PyObject* o) { return reinterpret_cast<FunctionObject*>(o); }
 
 // fn as it is; calls below it are compiled.
-PyObject* run_plain(FunctionObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* run_plain(FunctionObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames,
+                    bool run_only = false) {
   const PyRef function = PyRef::borrow(self->function);
-  const StateScope scope(self->callback, self->backend, self->run_only);
+  const StateScope scope(run_only ? nullptr : self->callback, self->backend,
+                         run_only || self->run_only);
   thread_state().let_run = PyFunction_GET_CODE(function.get());
   return PyObject_Vectorcall(function.get(), args, nargsf, kwnames);
 }
@@ -63,6 +65,8 @@ PyObject* call_compiled(PyObject* object, PyObject* const* args, size_t nargsf, 
     return result;
   case Verdict::Failed:
     return nullptr;
+  case Verdict::SkipBelow:
+    return run_plain(self, args, nargsf, kwnames, true);
   case Verdict::Skip:
     break;
   }

@@ -94,9 +94,10 @@ class StateScope {
 bool hook_supported();
 
 // What is to be done with a frame.
-enum class Verdict { Run, Skip, Failed };
+enum class Verdict { Run, Skip, SkipBelow, Failed };
 // Finds or makes a compiled form for the frame and calls it: `result` holds what it returned (null
-// with the error set). Skip: the frame has to run as it is; `result` is untouched.
+// with the error set). Skip: the frame has to run as it is; `result` is untouched. SkipBelow:
+// likewise, and nothing is compiled below it either.
 Verdict run_compiled(PyObject* code, PyObject* globals, PyObject* closure, const BoundFrame& frame,
                      const ThreadState& state, PyObject*& result);
 

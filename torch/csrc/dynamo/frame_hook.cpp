@@ -50,6 +50,10 @@ PyObject* run_frame(PyThreadState* thread, _PyInterpreterFrame* frame, int throw
   const Verdict verdict = run_compiled(reinterpret_cast<PyObject*>(code), frame->f_globals, closure,
                                        bound, state, result);
   if (verdict == Verdict::Skip) return _PyEval_EvalFrameDefault(thread, frame, throwing);
+  if (verdict == Verdict::SkipBelow) {
+    const StateScope scope(nullptr, nullptr, true);
+    return _PyEval_EvalFrameDefault(thread, frame, throwing);
+  }
   return verdict == Verdict::Failed ? nullptr : result;
 }
 

@@ -44,25 +44,80 @@ bool check_pairs(ManagerState& state, PyObject* dict, const FrameView& view) {
   return next == state.pairs.size();
 }
 
-bool check(ManagerObject* manager, PyObject* value, const FrameView& view) {
-  ManagerState& state = *manager->state;
+// Note [Unchanged dictionaries]
+// Most guards compare constants that sit in dictionaries: attributes of objects, globals, settings
+// in a dict. A dictionary's version tells that nothing was written to it, so that conditions which
+// cannot change for the same object need no look as long as it stands; parts that can change by
+// themselves (tensors, lists, other objects) are looked at each time. An edit of any tree makes all
+// look again.
+uint64_t tree_edits = 1;
+
+// The dictionary that a manager's stable parts live in, or null.
+PyObject* dict_of_parts(PyObject* value) {
+  if (PyDict_CheckExact(value)) return value;
+  if (!reads_instance_first(Py_TYPE(value))) return nullptr;
+  PyObject** dict = _PyObject_GetDictPtr(value);
+  return dict && *dict && PyDict_CheckExact(*dict) ? *dict : nullptr;
+}
+
+bool is_stable_part(const AccessorObject* accessor, PyObject* value, PyObject* dict,
+                    PyObject* part) {
+  const bool by_item =
+      accessor->kind == AccessorKind::DictItem || accessor->kind == AccessorKind::GetItem;
+  if (!dict || by_item != (dict == value)) return false;
+  if (!by_item &&
+      !(accessor->kind == AccessorKind::GetAttr && accessor->plain_type == Py_TYPE(value))) {
+    return false;
+  }
+  const ManagerState& child = *accessor->child->state;
+  if (!child.accessors.empty() || child.dict_type || PyDict_GetItem(dict, accessor->key) != part)
+    return false;
+  for (const PyRef& leaf : child.leaves)
+    if (!is_stable(as_leaf(leaf.get()))) return false;
+  return true;
+}
+
+bool check_leaves(ManagerState& state, PyObject* value) {
   for (const PyRef& leaf : state.leaves) {
     if (C10_UNLIKELY(!check_leaf(as_leaf(leaf.get()), value))) {
       ++state.failures;
       return false;
     }
   }
+  return true;
+}
+
+bool check(ManagerObject* manager, PyObject* value, const FrameView& view) {
+  ManagerState& state = *manager->state;
+  if (!check_leaves(state, value)) return false;
   const size_t count = state.accessors.size();
+  if (count == 0) return state.dict_type == nullptr || check_pairs(state, value, view);
+  PyObject* dict = dict_of_parts(value);
+  const uint64_t version = dict ? dict_version(dict) : 0;
+  PyTypeObject* type = Py_TYPE(value);
+  const bool unchanged = dict && version == state.seen_version && type == state.seen_type &&
+                         type->tp_version_tag == state.seen_type_version &&
+                         state.seen_edits == tree_edits;
   for (size_t i = 0; i < count; ++i) {
-    PyRef owned;
     AccessorObject* accessor = as_accessor(state.accessors[i].get());
+    if (unchanged && accessor->stable) continue;
+    PyRef owned;
     PyObject* part = fetch(accessor, value, view, owned);
-    if (C10_LIKELY(part != nullptr) && check(accessor->child, part, view)) continue;
+    if (C10_LIKELY(part != nullptr) && check(accessor->child, part, view)) {
+      if (!unchanged) accessor->stable = is_stable_part(accessor, value, dict, part);
+      continue;
+    }
     if (!part) PyErr_Clear();
     ++state.failures;
     // What failed is asked earlier the next time.
     if (view.reorder && i > 0) std::swap(state.accessors[i], state.accessors[i - 1]);
     return false;
+  }
+  if (!unchanged && dict && dict_of_parts(value) == dict && dict_version(dict) == version) {
+    state.seen_version = version;
+    state.seen_type = type;
+    state.seen_type_version = type->tp_version_tag;
+    state.seen_edits = tree_edits;
   }
   return state.dict_type == nullptr || check_pairs(state, value, view);
 }
@@ -265,6 +320,7 @@ PyObject* child_of(PyObject* self, AccessorKind kind, PyObject* key, PyObject* s
       if (same_access(accessor, kind, key))
         return PyRef::borrow(reinterpret_cast<PyObject*>(accessor->child)).release();
     }
+    ++tree_edits;
     PyRef child = new_child(manager, source, example, manager_kind);
     manager->state->accessors.push_back(new_accessor(kind, key, as_manager(child.get())));
     return child.release();
@@ -309,6 +365,7 @@ PyObject* plain_child(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 void note_state(ManagerObject* manager, const PyRef& leaf) {
+  ++tree_edits;
   if (has_state(as_leaf(leaf.get()))) manager->root->state->stateful.push_back(leaf);
 }
 

@@ -113,6 +113,8 @@ bool check_leaf(LeafObject* leaf, PyObject* value);
 // Clears what a check left behind.
 void reset_leaf(LeafObject* leaf);
 bool has_state(const LeafObject* leaf);
+// Whether the outcome for an object never changes.
+bool is_stable(const LeafObject* leaf);
 // What went wrong, in words.
 PyRef leaf_failure(LeafObject* leaf, PyObject* value);
 bool init_leaf_guards(PyObject* module);
@@ -155,9 +157,22 @@ struct AccessorObject {
   PyObject* key;
   Py_ssize_t index;
   ManagerObject* child;
+  // GetAttr: a type in whose instances' dictionaries the name is looked up first, since no class on
+  // its way has it, and the version of the type for which that is so.
+  mutable PyTypeObject* plain_type;
+  mutable unsigned plain_version;
+  // The part was found in a dictionary, and what is checked of it cannot change while it is the
+  // same object (Note [Unchanged dictionaries]).
+  bool stable;
 };
 
+// The version of a dictionary, which every write changes and no two share.
+uint64_t dict_version(PyObject* dict);
+
 inline AccessorObject* as_accessor(PyObject* o) { return reinterpret_cast<AccessorObject*>(o); }
+// Whether an attribute that no class has is read from the instance's dictionary before anything
+// else.
+bool reads_instance_first(PyTypeObject* type);
 PyRef new_accessor(AccessorKind kind, PyObject* key, ManagerObject* child);
 bool same_access(const AccessorObject* accessor, AccessorKind kind, PyObject* key);
 // The part, borrowed from `owned` or from the value; null with or without a Python error set.
@@ -181,6 +196,11 @@ struct ManagerState {
   PyTypeObject* dict_type = nullptr;
   Py_ssize_t dict_length = -1;
   std::vector<KeyValue> pairs;
+  // Note [Unchanged dictionaries]: what the last check that held found.
+  uint64_t seen_version = 0;
+  PyTypeObject* seen_type = nullptr;
+  unsigned seen_type_version = 0;
+  uint64_t seen_edits = 0;
   // A root: leaves with state, and conditions on the frame as a whole.
   std::vector<PyRef> stateful;
   std::vector<PyRef> epilogue;

@@ -44,6 +44,13 @@ class PointerSet {
   uint64_t stamp_ = 1;
 };
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+uint64_t dict_version(PyObject* dict) {
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+}
+#pragma GCC diagnostic pop
+
 namespace {
 
 using python::check_status;
@@ -93,13 +100,6 @@ PyTypeObject LeafType = python::type_object("torch._C._dynamo.guards.LeafGuard")
 PyTypeObject* leaf_types[kLeafCount];
 
 const LeafSpec& spec_of(LeafKind kind) { return kLeaves[static_cast<size_t>(kind)]; }
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-uint64_t dict_version(PyObject* dict) {
-  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
-}
-#pragma GCC diagnostic pop
 
 // The device that tensors are made on where none is named: an object, or null for "none set".
 PyRef default_device() {
@@ -367,8 +367,9 @@ bool put_tensor(LeafObject* leaf, PyObject* value) {
 bool length_is(LeafObject* leaf, PyObject* value) {
   const Py_ssize_t length = PyList_CheckExact(value)    ? PyList_GET_SIZE(value)
                             : PyTuple_CheckExact(value) ? PyTuple_GET_SIZE(value)
-                            : PyDict_CheckExact(value)  ? PyDict_GET_SIZE(value)
-                                                        : PyObject_Length(value);
+                            : PyDict_CheckExact(value) || PyODict_CheckExact(value)
+                                ? PyDict_GET_SIZE(value)
+                                : PyObject_Length(value);
   if (length < 0) PyErr_Clear();
   return length == leaf->number;
 }
@@ -445,6 +446,24 @@ bool check_leaf(LeafObject* leaf, PyObject* value) {
     return truth_of(PyRef(PyObject_CallOneArg(leaf->value, value)));
   }
   return false;
+}
+
+bool is_stable(const LeafObject* leaf) {
+  switch (leaf->kind) {
+  case LeafKind::None:
+  case LeafKind::NotNone:
+  case LeafKind::True:
+  case LeafKind::False:
+  case LeafKind::Id:
+  case LeafKind::Object:
+    return true;
+  case LeafKind::Equals:
+    return PyLong_CheckExact(leaf->value) || PyUnicode_CheckExact(leaf->value) ||
+           PyFloat_CheckExact(leaf->value) || PyBool_Check(leaf->value) ||
+           PyBytes_CheckExact(leaf->value);
+  default:
+    return false;
+  }
 }
 
 bool has_state(const LeafObject* leaf) {

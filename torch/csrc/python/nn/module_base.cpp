@@ -208,6 +208,8 @@ bool intern(PyObject** slot, const char* text) {
 }
 } // namespace
 
+bool has_module_lookup(PyTypeObject* type) noexcept { return type->tp_getattro == module_getattro; }
+
 bool init_module_base(PyObject* module) {
   const char* const owned[] = {"_parameters", "_buffers", "_modules"};
   const char* const hooks[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
