@@ -78,6 +78,13 @@ def test_conjugate_view_is_resolved_by_a_copy():
     assert not resolved.is_conj() and resolved.tolist() == [1 - 1j] * 3
 
 
+def test_negative_view_is_resolved_by_a_copy():
+    with Log() as log:
+        resolved = torch.ones(3)._neg_view().resolve_neg()
+    assert log.names[1:] == ["_neg_view", "clone"]
+    assert not resolved.is_neg() and resolved.tolist() == [-1, -1, -1]
+
+
 def test_assigned_number_is_seen_as_a_tensor():
     def assign(x):
         x[0] = 1.0

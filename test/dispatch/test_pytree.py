@@ -22,7 +22,6 @@ TREES = [
     (OrderedDict(b=1, a=2), [1, 2]),
     (defaultdict(list, {"a": [1]}), [1]),
     (deque([1, 2], maxlen=3), [1, 2]),
-    (torch.Size([2, 3]), [2, 3]),
 ]
 
 
@@ -32,6 +31,12 @@ def test_flatten_and_unflatten_are_inverse(tree, leaves):
     assert got == leaves and spec.num_leaves == len(leaves)
     back = pytree.tree_unflatten(got, spec)
     assert back == tree and type(back) is type(tree)
+
+
+def test_a_size_is_put_together_as_a_tuple_of_whatever_its_leaves_became():
+    leaves, spec = pytree.tree_flatten(torch.Size([2, 3]))
+    assert leaves == [2, 3] and pytree.tree_unflatten(leaves, spec) == (2, 3)
+    assert pytree.tree_map(str, [torch.Size([2, 3])]) == [("2", "3")]
 
 
 def test_named_results_of_operators_are_containers():

@@ -56,9 +56,14 @@ def same_layout(layout: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 
 
 def exact_sum(t: torch.Tensor, dim: int) -> torch.Tensor:
-    """The sum in more bits than the result has: the order of additions follows memory, which a
-    copy of a strided view has another of."""
-    return t.double().sum(dim, keepdim=True).to(t.dtype)
+    """The sum in more bits than the result has, or one by one: the order of additions follows
+    memory, which a copy of a strided view has another of."""
+    if t.dtype is not torch.float64:
+        return t.double().sum(dim, keepdim=True).to(t.dtype)
+    total = t.narrow(dim, 0, 0).sum(dim, keepdim=True)
+    for i in range(t.shape[dim]):
+        total = total + t.narrow(dim, i, 1)
+    return total
 
 
 # ---- programs

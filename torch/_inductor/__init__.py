@@ -36,9 +36,7 @@ _SUBMODULES = _later.install(
     utils: fresh_inductor_cache fresh_cache
     """,
 )
-__getattr__ = _later.submodules(
-    __name__, _SUBMODULES | {"exc", "compile_fx", "graph", "metrics"}
-)
+__getattr__ = _later.submodules(__name__, _SUBMODULES | {"exc", "compile_fx", "graph", "metrics"})
 
 
 def compile(
@@ -52,9 +50,7 @@ def compile(
     return compile_fx(gm, example_inputs, config_patches=options)
 
 
-def list_mode_options(
-    mode: str | None = None, dynamic: bool | None = None
-) -> dict[str, object]:
+def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict[str, object]:
     """The settings that a mode of torch.compile stands for; without one, those of every mode."""
     modes: dict[str, dict[str, object]] = {
         "default": {},

@@ -111,9 +111,7 @@ def elu(input: torch.Tensor, alpha=1.0, inplace: bool = False) -> torch.Tensor:
     return _nn("elu_")(input, alpha) if inplace else _nn("elu")(input, alpha)
 
 
-def elu_(input: torch.Tensor, alpha=1.0, scale=1.0, input_scale=1.0) -> torch.Tensor:
-    """elu in place."""
-    return _nn("elu_")(input, alpha, scale, input_scale)
+elu_ = _C._nn.elu_
 
 
 def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
@@ -140,9 +138,7 @@ def leaky_relu(
     return _nn(name)(input, negative_slope)
 
 
-def leaky_relu_(input: torch.Tensor, negative_slope: float = 0.01) -> torch.Tensor:
-    """leaky_relu in place."""
-    return _nn("leaky_relu_")(input, negative_slope)
+leaky_relu_ = _C._nn.leaky_relu_
 
 
 prelu = _VF.prelu
@@ -166,9 +162,7 @@ def hardtanh(input: torch.Tensor, min_val=-1.0, max_val=1.0, inplace: bool = Fal
     return _nn("hardtanh_" if inplace else "hardtanh")(input, min_val, max_val)
 
 
-def hardtanh_(input: torch.Tensor, min_val=-1.0, max_val=1.0) -> torch.Tensor:
-    """hardtanh in place."""
-    return _nn("hardtanh_")(input, min_val, max_val)
+hardtanh_ = _C._nn.hardtanh_
 
 
 def threshold(

@@ -416,7 +416,7 @@ _register(
 _register(
     torch.Size,
     _flatten_sequence,
-    lambda v, c: torch.Size(v),
+    lambda v, c: tuple(v),
     _indexed(_flatten_sequence),
     "torch.Size",
 )

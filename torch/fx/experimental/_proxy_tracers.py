@@ -568,12 +568,4 @@ def flat_outputs(tracer: TracerBase, out: Any) -> Any:
             return get_proxy_slot(value, tracer, value, lambda known: known.proxy)
         return proxy_of_number(value, tracer) if isinstance(value, py_sym_types) else value
 
-    # A Size holds numbers only; its proxies are returned as a tuple.
-    return pytree.tree_map(leaf, _sizes_as_tuples(out))
-
-
-def _sizes_as_tuples(value: Any) -> Any:
-    def convert(item: Any) -> Any:
-        return tuple(item) if isinstance(item, torch.Size) else item
-
-    return pytree.tree_map(convert, value, is_leaf=lambda item: isinstance(item, torch.Size))
+    return pytree.tree_map(leaf, out)

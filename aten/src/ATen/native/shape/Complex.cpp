@@ -83,7 +83,8 @@ Tensor _neg_view(const Tensor& self) {
   return out;
 }
 Tensor resolve_neg(const Tensor& self) {
-  return self.is_neg() ? at::neg(at::_neg_view(self)) : self;
+  if (!self.is_neg()) return self;
+  return handlers_active() ? self.clone() : at::neg(at::_neg_view(self));
 }
 
 } // namespace at::native
