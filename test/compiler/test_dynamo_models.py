@@ -87,3 +87,37 @@ def test_a_size_known_only_from_data_breaks_the_graph():
         return sum(row.sum() for row in x.nonzero())
 
     assert torch.equal(torch.compile(program, backend="eager")(X), program(X))
+
+
+def test_lengths_of_sequences_compile_twice():
+    counter = torch._dynamo.testing.CompileCounter()
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+
+    def step(x):
+        out = layer(x)
+        hidden = out.masked_fill(torch.ones(x.shape[1], 1, dtype=torch.bool), 0.5)
+        rows = (out + hidden).reshape(-1, 8)
+        return nn.functional.cross_entropy(rows, torch.zeros(rows.shape[0], dtype=torch.long))
+
+    compiled = torch.compile(step, backend=counter)
+    for length in range(3, 9):
+        x = torch.ones(2, length, 8) * length
+        assert torch.equal(compiled(x), step(x))
+    assert counter.frame_count == 2
+
+
+def test_layers_that_count_from_zero_compile_twice():
+    class Numbered(nn.Module):
+        def __init__(self, number):
+            super().__init__()
+            self.number = number
+
+        def forward(self, x):
+            return x * self.number
+
+    counter = torch._dynamo.testing.CompileCounter()
+    run = torch.compile(lambda layer, x: layer(x), backend=counter)
+    for number in range(12):
+        layer = Numbered(number)
+        assert torch.equal(run(layer, X), layer(X))
+    assert counter.frame_count == 2

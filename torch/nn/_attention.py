@@ -3,6 +3,7 @@ asked for, the products stand here step by step; without, the fused operator doe
 
 import math
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import _C
@@ -14,6 +15,21 @@ __all__ = ["multi_head_attention_forward"]
 def _require(condition, message) -> None:
     if not condition:
         raise AssertionError(message)
+
+
+def map_shared(
+    change: Callable[[torch.Tensor], torch.Tensor],
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Changes three tensors. One that is given twice stays one, so that its projections are made in
+    one go."""
+    new_query = change(query)
+    new_key = new_query if key is query else change(key)
+    if value is key:
+        return new_query, new_key, new_key
+    return new_query, new_key, new_query if value is query else change(value)
 
 
 def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads) -> bool:
@@ -283,8 +299,7 @@ def multi_head_attention_forward(
         return redirect(multi_head_attention_forward, locals())
     batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        inputs = {id(t): t.unsqueeze(1) for t in (query, key, value)}
-        query, key, value = (inputs[id(t)] for t in (query, key, value))
+        query, key, value = map_shared(lambda t: t.unsqueeze(1), query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     target_len, batch, embed_dim = query.shape
     attn_mask, key_padding_mask, use_hint = _prepare_masks(

@@ -135,10 +135,14 @@ def _literal(tx: Frame, value: object, source: Source | None) -> VariableTracker
 
 def _maybe_symbolic(tx: Frame, value: int | float, source: Source) -> VariableTracker | None:
     options = tx.out.options
-    if isinstance(value, float) or value in (0, 1) or not options.may_be_dynamic(source):
+    if isinstance(value, float | bool) or not options.may_be_dynamic(source):
         options.saw_number(source, value)
         return None
     if not options.saw_number(source, value):
+        return None
+    if value in (0, 1) and options.state.get(source.name()) is not None:
+        # Asked for from the start: programs test for these two. Where others came before, as in
+        # layers that count from 0, one more graph for each would be compiled.
         return None
     known = tx.out.symbol_inputs.get(source)
     if known is not None:

@@ -8,6 +8,7 @@ import warnings
 
 import torch
 from torch.nn import functional as F
+from torch.nn._attention import map_shared
 from torch.nn.modules._parameters import declare
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.modules.module import Module
@@ -325,9 +326,7 @@ class MultiheadAttention(Module):
             return multihead_attention(self, query, key, value, **asked)
         swap = self.batch_first and query.dim() == 3
         if swap:
-            # The same tensor stays the same tensor, so that its projections are made in one go.
-            swapped = {id(t): t.transpose(0, 1) for t in (query, key, value)}
-            query, key, value = (swapped[id(t)] for t in (query, key, value))
+            query, key, value = map_shared(lambda t: t.transpose(0, 1), query, key, value)
         output, weights = F.multi_head_attention_forward(
             *(query, key, value),
             *(self.embed_dim, self.num_heads),

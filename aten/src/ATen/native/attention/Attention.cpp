@@ -80,9 +80,13 @@ bool use_blocks(const Tensor& q, const Tensor& k, const Tensor& v,
       functorch::is_differentiated_twice(v))
     return false;
   if (has(mask) && (mask->dim() > 4 || mask->requires_grad())) return false;
-  const bool heads = gqa ? k.size(1) > 0 && q.size(1) % k.size(1) == 0 : q.size(1) == k.size(1);
-  return heads && q.size(1) > 0 && k.size(1) == v.size(1) && q.size(0) == k.size(0) &&
-         q.size(0) == v.size(0) && k.size(2) == v.size(2) && q.size(3) == k.size(3);
+  const SymInt of_query = q.sym_size(1), of_key = k.sym_size(1);
+  const bool heads = gqa ? of_key > 0 && of_query % of_key == 0 : of_query == of_key;
+  const auto same = [](const Tensor& a, const Tensor& b, int64_t d) {
+    return a.sym_size(d) == b.sym_size(d);
+  };
+  return heads && of_query > 0 && same(k, v, 1) && same(q, k, 0) && same(q, v, 0) &&
+         same(k, v, 2) && same(q, k, 3);
 }
 
 // True when the products of CUDA's own form compute exactly this call.

@@ -9,6 +9,8 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/SymbolicShapes.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/attention/AttentionKernel.h>
 #include <ATen/native/attention/Native.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
@@ -48,13 +50,16 @@ void check_flash(const Tensor& q, const Tensor& k, const Tensor& v, double dropo
               "scaled_dot_product_attention_flash_attention: Expected data type in FP32, FP64, "
               "BF16, FP16, but got ",
               q.scalar_type(), " instead.");
-  TORCH_CHECK(q.size(3) == k.size(3),
+  const auto same = [](const Tensor& a, const Tensor& b, int64_t d) {
+    return a.sym_size(d) == b.sym_size(d);
+  };
+  TORCH_CHECK(same(q, k, 3),
               "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
-  TORCH_CHECK(q.size(0) == k.size(0) && q.size(0) == v.size(0) && k.size(1) == v.size(1) &&
-                  k.size(2) == v.size(2) && k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+  TORCH_CHECK(same(q, k, 0) && same(q, v, 0) && same(k, v, 1) && same(k, v, 2) &&
+                  k.sym_size(1) > 0 && q.sym_size(1) % k.sym_size(1) == 0,
               "scaled_dot_product_attention_flash_attention: Expected matching batches, heads and "
               "lengths, got ",
-              q.sizes(), ", ", k.sizes(), " and ", v.sizes());
+              q.sym_sizes(), ", ", k.sym_sizes(), " and ", v.sym_sizes());
 }
 
 double scale_of(const Tensor& q, std::optional<double> scale) {
@@ -162,8 +167,20 @@ std::tuple<Tensor, Tensor> flash_attention_meta(const Tensor& query, const Tenso
                                                 const std::optional<Tensor>& /*attn_mask*/,
                                                 std::optional<double> /*scale*/) {
   check_flash(query, key, value, dropout_p);
-  const int64_t sizes[] = {query.size(0), query.size(1), query.size(2), value.size(3)};
   const ScalarType compute = query.scalar_type() == kDouble ? kDouble : kFloat;
+  if (any_symbolic(query, key, value)) {
+    const SymInt shape[] = {query.sym_size(0), query.sym_size(1), query.sym_size(2),
+                            value.sym_size(3)};
+    const Tensor* const operand = &query;
+    const bool packed = query.sym_stride(3) == 1;
+    return {at::detail::empty_strided_symint(
+                shape,
+                packed ? symbolic_output_strides(shape, ArrayRef<const Tensor*>(&operand, 1))
+                       : c10::sym_contiguous_strides(shape),
+                query.scalar_type(), query.device()),
+            at::detail::empty_symint(SymIntArrayRef(shape, 3), compute, query.device())};
+  }
+  const int64_t sizes[] = {query.size(0), query.size(1), query.size(2), value.size(3)};
   return {at::detail::empty_strided(sizes, output_strides(query, sizes), query.scalar_type(),
                                     query.device()),
           at::detail::empty(IntArrayRef(sizes, 3), compute, query.device())};
@@ -226,7 +243,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_meta(
     const std::optional<Tensor>& /*attn_mask*/, std::optional<double> /*scale*/) {
   check_flash(query, key, value, dropout_p);
   const auto like = [&](const Tensor& t) {
-    return at::detail::empty(t.sizes(), query.scalar_type(), query.device());
+    return at::detail::empty_symint(t.sym_sizes(), query.scalar_type(), query.device());
   };
   return {like(query), like(key), like(value)};
 }

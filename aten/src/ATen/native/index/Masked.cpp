@@ -1,14 +1,17 @@
 // masked_fill, masked_select and masked_scatter.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/Checks.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/PrivateCopy.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/MaskLoops.h>
 #include <ATen/native/index/Native.h>
+#include <ATen/ops/expand.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/masked_scatter.h>
 #include <ATen/parallel/Parallel.h>
@@ -21,6 +24,12 @@ namespace {
 
 // `mask` seen in self's shape; an in-place operator cannot grow self.
 Tensor fit_mask(const Tensor& self, const Tensor& mask) {
+  if (any_symbolic(self, mask)) {
+    const std::vector<SymInt> shape = symbolic_broadcast(mask.sym_sizes(), self.sym_sizes());
+    TORCH_CHECK(SymIntArrayRef(shape) == self.sym_sizes(), "output with shape ", self.sym_sizes(),
+                " doesn't match the broadcast shape ", SymIntArrayRef(shape));
+    return at::_ops::expand::call(mask, shape, false);
+  }
   if (mask.sizes() == self.sizes()) return mask;
   const DimVector shape = broadcast_shapes(mask.sizes(), self.sizes());
   TORCH_CHECK(IntArrayRef(shape) == self.sizes(), "output with shape ", self.sizes(),
@@ -30,6 +39,10 @@ Tensor fit_mask(const Tensor& self, const Tensor& mask) {
 
 // A new contiguous tensor with self's values in the common shape of self and mask.
 Tensor expanded_copy(const Tensor& self, const Tensor& mask) {
+  if (any_symbolic(self, mask)) {
+    const std::vector<SymInt> shape = symbolic_broadcast(mask.sym_sizes(), self.sym_sizes());
+    return at::_ops::expand::call(self, shape, false).clone(MemoryFormat::Contiguous);
+  }
   const DimVector shape = broadcast_shapes(mask.sizes(), self.sizes());
   return self.expand(shape).clone(MemoryFormat::Contiguous);
 }

@@ -2,6 +2,7 @@
 // indices, for class probabilities, and with label smoothing.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/core/SymbolicTensor.h>
 #include <ATen/core/TransformQueries.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
@@ -110,9 +111,11 @@ Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<
 Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                    int64_t reduction, int64_t ignore_index) {
   TORCH_CHECK_VALUE(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
-  TORCH_CHECK_VALUE(self.dim() == 1 || (target.dim() > 0 && self.size(0) == target.size(0)),
-                    "Expected input batch_size (", self.size(0), ") to match target batch_size (",
-                    target.dim() > 0 ? target.size(0) : 0, ").");
+  TORCH_CHECK_VALUE(
+      self.dim() == 1 ||
+          (target.dim() > 0 && c10::expect_true(c10::sym_eq(self.sym_size(0), target.sym_size(0)))),
+      "Expected input batch_size (", self.sym_size(0), ") to match target batch_size (",
+      target.dim() > 0 ? target.sym_size(0) : SymInt(0), ").");
   if (self.dim() <= 2) return at::nll_loss(self, target, weight, reduction, ignore_index);
   if (self.dim() == 4) return at::nll_loss2d(self, target, weight, reduction, ignore_index);
   // Everything after the classes becomes one row of an image.
@@ -134,10 +137,10 @@ cross_entropy_rows_meta(const Tensor& self, const Tensor& /*target*/,
                         int64_t /*ignore_index*/, bool float_output) {
   const ScalarType dtype = self.scalar_type(), wide = dtype == kDouble ? kDouble : kFloat;
   const Device meta(kMeta);
-  DimVector sizes;
-  if (reduction == kNoReduction) sizes.push_back(self.size(0));
-  return {detail::empty(sizes, float_output ? wide : dtype, meta),
-          detail::empty({self.size(0)}, wide, meta), detail::empty({}, wide, meta)};
+  const SymIntArrayRef rows = self.sym_sizes().slice(0, 1);
+  return {detail::empty_symint(reduction == kNoReduction ? rows : SymIntArrayRef(),
+                               float_output ? wide : dtype, meta),
+          detail::empty_symint(rows, wide, meta), detail::empty({}, wide, meta)};
 }
 Tensor cross_entropy_rows_backward_meta(const Tensor& /*grad_output*/, const Tensor& self,
                                         const Tensor& /*target*/,
@@ -145,7 +148,7 @@ Tensor cross_entropy_rows_backward_meta(const Tensor& /*grad_output*/, const Ten
                                         int64_t /*reduction*/, int64_t /*ignore_index*/,
                                         const Tensor& /*log_sums*/,
                                         const Tensor& /*total_weight*/) {
-  return detail::empty(self.sizes(), self.scalar_type(), Device(kMeta));
+  return detail::empty_symint(self.sym_sizes(), self.scalar_type(), Device(kMeta));
 }
 
 Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
@@ -154,7 +157,7 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
   TORCH_CHECK(label_smoothing >= 0 && label_smoothing <= 1,
               "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   TORCH_CHECK_VALUE(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
-  if (self.sizes() == target.sizes()) {
+  if (self.dim() == target.dim() && self.sym_sizes() == target.sym_sizes()) {
     TORCH_CHECK(target.is_floating_point(),
                 "Expected floating point type for target with class probabilities, got ",
                 target.scalar_type());
