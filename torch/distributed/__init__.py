@@ -134,15 +134,9 @@ _FSDP = (
     "ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy StateDictConfig "
     "StateDictSettings StateDictType UnshardHandle fully_shard register_fsdp_forward_method"
 )
-_CHECKPOINT = (
-    "DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter "
-    "HuggingFaceStorageReader HuggingFaceStorageWriter LoadPlan LoadPlanner Metadata SavePlan "
-    "SavePlanner StorageReader StorageWriter async_save load load_state_dict save save_state_dict"
-)
 _SUBMODULES = _later.install(
     __name__,
     f"""
-    algorithms._checkpoint.checkpoint_wrapper: CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper
     algorithms.ddp_comm_hooks.powerSGD_hook: PowerSGDState powerSGD_hook batched_powerSGD_hook
     algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
     algorithms.join: Join Joinable JoinHook
@@ -153,16 +147,9 @@ _SUBMODULES = _later.install(
     _composable.replicate: replicate
     checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
     checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
-    checkpoint.default_planner: DefaultLoadPlanner DefaultSavePlanner
     checkpoint.format_utils: _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
-    checkpoint.metadata: Metadata TensorStorageMetadata BytesStorageMetadata
     checkpoint.optimizer: load_sharded_optimizer_state_dict
-    checkpoint.planner: LoadPlan LoadPlanner SavePlan SavePlanner ReadItem WriteItem
     checkpoint.staging: DefaultStager StagingOptions
-    checkpoint.state_dict_loader: _load_state_dict load
-    checkpoint.state_dict_saver: AsyncCheckpointerType AsyncSaveResponse save async_save
-    checkpoint.stateful: Stateful
-    checkpoint.storage: StorageReader StorageWriter
     fsdp: {_FSDP}
     fsdp._fully_shard: {_FSDP}
     fsdp.api: {_FSDP}

@@ -105,21 +105,17 @@ class BackendConfig:
             )
 
     def _add_pair(self, pair: str, text: str) -> None:
-        parts = pair.strip().split(":")
-        if len(parts) != 2:
+        device, colon, name = pair.strip().partition(":")
+        known = self.device_backend_map
+        if not colon or ":" in name:
             raise ValueError(
-                f"The custom backend string argument is invalid: {text}.\nCustom backend string is "
-                "an experimental feature where the backend string must be in the format: "
-                '"<device_type1>:<backend1>,<device_type2>:<backend2>...". '
-                "e.g. 'cpu:gloo,cuda:nccl'"
+                f"The custom backend string argument is invalid: {text}.\n  expected "
+                "device:backend,device:backend, for example cpu:gloo,cuda:nccl"
             )
-        device, name = parts
-        if device in self.device_backend_map:
+        if known.setdefault(device, Backend(name)) != name:
             raise ValueError(
-                f"Duplicate device type {device} in backend string: {text}. Each device type can "
-                "have one backend."
+                f"Duplicate device type {device} in backend string: {text}. Each can have one."
             )
-        self.device_backend_map[device] = Backend(name)
 
     def __repr__(self) -> str:
         return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())

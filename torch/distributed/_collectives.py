@@ -505,12 +505,18 @@ def all_to_all(
 
 # ---- barriers ------------------------------------------------------------------------------------
 def barrier(
-    group: Group = None, async_op: bool = False, device_ids: list[int] | None = None
+    group: Group = None,
+    async_op: bool = False,
+    device_ids: list[int] | None = None,
+    timeout: timedelta | None = None,
 ) -> Work | None:
     """Waits until every rank has come here."""
     if _outside(group, "barrier"):
         return None
     opts = _options(BarrierOptions, async_op)
+    if timeout is not None:
+        _core._check_valid_timeout(timeout)
+        opts.timeout = timeout
     if device_ids is not None:
         if not isinstance(device_ids, list):
             raise TypeError("Invalid function argument: device_ids type should be List[int]")

@@ -130,10 +130,9 @@ def get_rank(group: ProcessGroup | None = None) -> int:
     """This process's number in the group; -1 outside of it."""
     if _rank_not_in_group(group):
         return -1
-    default = _get_default_group()
-    if group is None or group is GroupMember.WORLD:
-        return default.rank()
-    return get_group_rank(group, default.rank())
+    mine = _get_default_group().rank()
+    is_world = group is None or group is GroupMember.WORLD
+    return mine if is_world else get_group_rank(group, mine)
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
@@ -158,32 +157,34 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     )
 
 
+def _members(group: ProcessGroup) -> dict[int, int]:
+    """Numbers within a group by global numbers, in their order."""
+    found = _world.pg_group_ranks.get(group)
+    if found is None:
+        raise ValueError(
+            f"Group {group} is not registered, please create group with torch.distributed.new_group"
+        )
+    return found
+
+
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     """The number within a group of a process given by its global number."""
     if group is GroupMember.WORLD:
         return global_rank
-    if group not in _world.pg_group_ranks:
-        raise ValueError(
-            f"Group {group} is not registered, please create group with torch.distributed.new_group"
-        )
-    ranks = _world.pg_group_ranks[group]
-    if global_rank not in ranks:
+    number = _members(group).get(global_rank)
+    if number is None:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
-    return ranks[global_rank]
+    return number
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """The global number of a process given by its number within a group."""
     if group is GroupMember.WORLD:
         return group_rank
-    if group not in _world.pg_group_ranks:
-        raise ValueError(
-            f"Group {group} is not registered, please create group with torch.distributed.new_group"
-        )
-    for global_rank, number in _world.pg_group_ranks[group].items():
-        if number == group_rank:
-            return global_rank
-    raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    numbers = list(_members(group))
+    if group_rank not in range(len(numbers)):
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return numbers[group_rank]
 
 
 def get_process_group_ranks(group: ProcessGroup | str | None) -> list[int]:
@@ -398,12 +399,11 @@ def _remember(pg: ProcessGroup, name: str, store: Store, config: BackendConfig) 
 
 
 def _tag(pg: ProcessGroup, name: str, tag: str | None) -> None:
-    """Groups made for a purpose are found again by their tag; others have their name as one."""
-    word = f"ptd:{name}" if tag in (None, "") else f"user:{tag}"
-    if tag in (None, ""):
-        _world.tags_to_pg.setdefault("", []).append(pg)
-    _world.tags_to_pg.setdefault(word, []).append(pg)
-    _world.pg_to_tag[pg] = word
+    """Groups made for a purpose are found again by their tag; others by their name, or by none."""
+    words = [f"user:{tag}"] if tag else [f"ptd:{name}", ""]
+    _world.pg_to_tag[pg] = words[0]
+    for word in words:
+        _world.tags_to_pg.setdefault(word, []).append(pg)
 
 
 def _open_backend(

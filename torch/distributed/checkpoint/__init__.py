@@ -1,12 +1,58 @@
-"""Checkpoints of several processes: not available yet, as torch.distributed says. What one process
-needs alone is in state_dict; the other names raise NotImplementedError when used."""
+"""Checkpoints that several processes save and load together. Names that are not implemented yet
+raise NotImplementedError when used."""
 
 import importlib
 
 from torch import _later
-from torch.distributed import _CHECKPOINT
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.planner import (
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    WriteItem,
+)
+from torch.distributed.checkpoint.state_dict_loader import load, load_state_dict
+from torch.distributed.checkpoint.state_dict_saver import async_save, save, save_state_dict
+from torch.distributed.checkpoint.stateful import Stateful
+from torch.distributed.checkpoint.storage import StorageReader, StorageWriter
 
-globals().update(_later.names(__name__, _CHECKPOINT))
+__all__ = [
+    "BytesStorageMetadata",
+    "CheckpointException",
+    "ChunkStorageMetadata",
+    "DefaultLoadPlanner",
+    "DefaultSavePlanner",
+    "FileSystemReader",
+    "FileSystemWriter",
+    "LoadPlan",
+    "LoadPlanner",
+    "Metadata",
+    "ReadItem",
+    "SavePlan",
+    "SavePlanner",
+    "Stateful",
+    "StorageReader",
+    "StorageWriter",
+    "TensorStorageMetadata",
+    "WriteItem",
+    "async_save",
+    "load",
+    "load_state_dict",
+    "save",
+    "save_state_dict",
+]
+
+globals().update(_later.names(__name__, "HuggingFaceStorageReader HuggingFaceStorageWriter"))
 
 
 def __getattr__(name):

@@ -1,0 +1,152 @@
+"""Checkpoints of several processes, and modules computed again."""
+
+import os
+import pickle
+
+import pytest
+from ranks import needs_gloo, run_ranks
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
+
+
+def _state(fill: float = 0.0) -> dict:
+    return {
+        "model": {"w": torch.arange(6.0).view(2, 3) + fill, "b": torch.ones(2) * fill},
+        "optim": {"step": 3, "moments": [torch.full((2,), fill), torch.full((3,), -fill)]},
+        "name": "run",
+    }
+
+
+def _empty() -> dict:
+    return {
+        "model": {"w": torch.zeros(2, 3), "b": torch.zeros(2)},
+        "optim": {"step": 0, "moments": [torch.zeros(2), torch.zeros(3)]},
+        "name": "",
+    }
+
+
+def _check(found: dict, fill: float) -> None:
+    expected = _state(fill)
+    assert found["name"] == "run" and found["optim"]["step"] == 3
+    for key in ("w", "b"):
+        assert torch.equal(found["model"][key], expected["model"][key])
+    for one, other in zip(found["optim"]["moments"], expected["optim"]["moments"], strict=True):
+        assert torch.equal(one, other)
+
+
+def test_load_gives_back_nested_states_with_the_tensors_in_place(tmp_path):
+    dcp.save(_state(2.0), checkpoint_id=tmp_path)
+    found = _empty()
+    kept = found["model"]["w"]
+    dcp.load(found, checkpoint_id=tmp_path)
+    _check(found, 2.0)
+    assert found["model"]["w"] is kept
+
+
+def test_modules_and_optimizers_are_saved_by_their_own_states(tmp_path):
+    model = nn.Linear(2, 2)
+    dcp.save({"model": model}, checkpoint_id=tmp_path)
+    other = nn.Linear(2, 2)
+    dcp.load({"model": other}, checkpoint_id=tmp_path)
+    assert torch.equal(model.weight, other.weight)
+
+
+def test_load_of_a_missing_key_or_another_shape_raises_and_names_it(tmp_path):
+    dcp.save({"a": torch.ones(2)}, checkpoint_id=tmp_path)
+    with pytest.raises(dcp.CheckpointException, match="Missing key in checkpoint state_dict: b"):
+        dcp.load({"b": torch.ones(2)}, checkpoint_id=tmp_path)
+    with pytest.raises(dcp.CheckpointException, match="Size mismatch"):
+        dcp.load({"a": torch.ones(3)}, checkpoint_id=tmp_path)
+
+
+class _Stops(dcp.FileSystemWriter):
+    def finish(self, metadata, results):
+        raise OSError("the disk is full")
+
+
+def test_save_that_fails_leaves_the_older_checkpoint_loadable(tmp_path):
+    dcp.save(_state(1.0), checkpoint_id=tmp_path)
+    with pytest.raises(dcp.CheckpointException, match="the disk is full"):
+        dcp.save(_state(9.0), storage_writer=_Stops(tmp_path))
+    found = _empty()
+    dcp.load(found, checkpoint_id=tmp_path)
+    _check(found, 1.0)
+
+
+def test_save_over_a_checkpoint_replaces_it_and_its_files(tmp_path):
+    dcp.save(_state(1.0), checkpoint_id=tmp_path)
+    dcp.save(_state(2.0), checkpoint_id=tmp_path)
+    found = _empty()
+    dcp.load(found, checkpoint_id=tmp_path)
+    _check(found, 2.0)
+    assert len([name for name in os.listdir(tmp_path) if name.endswith(".distcp")]) == 1
+
+
+def test_async_save_keeps_the_values_of_its_call(tmp_path):
+    state = {"w": torch.ones(3)}
+    future = dcp.async_save(state, checkpoint_id=tmp_path)
+    state["w"].fill_(7)
+    future.result(30)
+    found = {"w": torch.zeros(3)}
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert found["w"].tolist() == [1, 1, 1]
+
+
+def _saving(rank: int, size: int, folder: str) -> bool:
+    dcp.save({**_state(4.0), f"own{rank}": torch.full((2,), float(rank))}, checkpoint_id=folder)
+    found = {**_empty(), f"own{1 - rank}": torch.zeros(2)}
+    dcp.load(found, checkpoint_id=folder)
+    _check(found, 4.0)
+    return found[f"own{1 - rank}"].tolist() == [1.0 - rank] * 2
+
+
+@needs_gloo
+def test_two_ranks_write_each_tensor_once_and_one_process_reads_all(tmp_path):
+    assert run_ranks(_saving, 2, str(tmp_path)) == [True, True]
+    found = {**_empty(), "own0": torch.ones(2), "own1": torch.ones(2)}
+    dcp.load(found, checkpoint_id=tmp_path)
+    _check(found, 4.0)
+    assert found["own0"].tolist() == [0, 0] and found["own1"].tolist() == [1, 1]
+    told = pickle.loads((tmp_path / ".metadata").read_bytes())
+    assert all(len(getattr(e, "chunks", [0])) == 1 for e in told.state_dict_metadata.values())
+
+
+def _one_fails(rank: int, size: int, folder: str) -> str:
+    class Broken:
+        def __getstate__(self):
+            raise ValueError("cannot be saved")
+
+    with pytest.raises(dcp.CheckpointException) as caught:
+        dcp.save({f"x{rank}": Broken() if rank else 1}, checkpoint_id=folder)
+    dist.barrier()
+    return str(caught.value)
+
+
+@needs_gloo
+def test_rank_that_cannot_save_is_named_on_every_rank(tmp_path):
+    for text in run_ranks(_one_fails, 2, str(tmp_path)):
+        assert "RANK 1" in text and "cannot be saved" in text
+
+
+@pytest.mark.parametrize("kind", list(wrappers.CheckpointImpl))
+def test_wrapped_module_has_the_values_gradients_and_names_of_the_plain_one(kind):
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    wrapped = wrappers.checkpoint_wrapper(plain, kind)
+    x = torch.randn(2, 3, requires_grad=True)
+    expected = torch.autograd.grad(plain(x).sum(), x)[0]
+    wrapped(x).sum().backward()
+    assert torch.allclose(x.grad, expected)
+    assert list(wrapped.state_dict()) == ["0.weight", "0.bias"]
+    assert [name for name, _ in wrapped.named_parameters()] == ["0.weight", "0.bias"]
+    wrapped.load_state_dict(plain.state_dict())
+
+
+def test_apply_activation_checkpointing_wraps_what_is_chosen():
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    wrappers.apply_activation_checkpointing(model, check_fn=lambda m: isinstance(m, nn.Linear))
+    assert isinstance(model[0], wrappers.CheckpointWrapper) and isinstance(model[1], nn.ReLU)

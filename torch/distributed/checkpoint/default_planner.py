@@ -1,0 +1,289 @@
+"""The planners that save and load use unless told otherwise. Nested dictionaries and lists are
+flattened into names; what several ranks have the same is written once."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.distributed.checkpoint.metadata import (
+    STATE_DICT_TYPE,
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    StorageMeta,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.planner import (
+    LoadItemType,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    TensorWriteData,
+    WriteItem,
+    WriteItemType,
+)
+
+__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner"]
+
+Path = tuple[str | int, ...]
+VERSION = "1.0.0"
+
+
+# ---- names ---------------------------------------------------------------------------------------
+def flatten_state_dict(state: STATE_DICT_TYPE) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Values by dotted name, and the way to each."""
+    flat: dict[str, Any] = {}
+    ways: dict[str, Path] = {}
+
+    def holds_tensors(value: Any) -> bool:
+        if isinstance(value, dict):
+            return True
+        return isinstance(value, list) and any(
+            isinstance(one, torch.Tensor) or holds_tensors(one) for one in value
+        )
+
+    def visit(path: Path, value: Any) -> None:
+        if isinstance(value, dict) and value:
+            for key, one in value.items():
+                visit((*path, key if isinstance(key, int) else str(key)), one)
+        elif isinstance(value, list) and holds_tensors(value):
+            for i, one in enumerate(value):
+                visit((*path, i), one)
+        else:
+            name = ".".join(map(str, path))
+            if name in flat:
+                raise ValueError(f"duplicated flatten key {name}")
+            flat[name], ways[name] = value, path
+
+    for key, value in state.items():
+        visit((str(key),), value)
+    return flat, ways
+
+
+def set_element(state: Any, path: Path, value: Any) -> None:
+    """Puts a value where its way leads; keys of numbers may be numbers or texts."""
+    for step in path[:-1]:
+        state = state[_key(state, step)]
+    state[_key(state, path[-1])] = value
+
+
+def _key(state: Any, step: str | int) -> Any:
+    if isinstance(state, dict) and step not in state:
+        other = (
+            str(step)
+            if isinstance(step, int)
+            else next((key for key in state if str(key) == step), step)
+        )
+        return other
+    return step
+
+
+# ---- saving --------------------------------------------------------------------------------------
+class DefaultSavePlanner(SavePlanner):
+    """Writes each tensor and object once."""
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        dedup_replicated_tensors: bool | None = None,
+        dedup_save_to_lowest_rank: bool = False,
+        enable_plan_caching: bool = False,
+    ) -> None:
+        self.flatten_state_dict = flatten_state_dict
+        self.dedup_save_to_lowest_rank = dedup_save_to_lowest_rank
+        self.mappings: dict[str, Path] = {}
+
+    def set_up_planner(
+        self,
+        state_dict: STATE_DICT_TYPE,
+        storage_meta: StorageMeta | None = None,
+        is_coordinator: bool = False,
+    ) -> None:
+        """Gets what is to be saved."""
+        if self.flatten_state_dict:
+            state_dict, self.mappings = flatten_state_dict(state_dict)
+        self.state_dict, self.is_coordinator = state_dict, is_coordinator
+
+    def create_local_plan(self) -> SavePlan:
+        """All that this rank has."""
+        items = [_write_item(name, value) for name, value in self.state_dict.items()]
+        return SavePlan(items, planner_data=self.mappings)
+
+    def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
+        """Shares out what several ranks have, the largest first, to those with the least."""
+        holders: dict[MetadataIndex, list[int]] = {}
+        items: dict[MetadataIndex, WriteItem] = {}
+        for rank, plan in enumerate(all_plans):
+            for item in plan.items:
+                holders.setdefault(item.index, []).append(rank)
+                items[item.index] = item
+        load = [0] * len(all_plans)
+        owner: dict[MetadataIndex, int] = {}
+        order = sorted(items, key=lambda index: -(items[index].tensor_storage_size() or 1))
+        for index in order:
+            ranks = holders[index]
+            lowest = self.dedup_save_to_lowest_rank or items[index].tensor_data is None
+            chosen = ranks[0] if lowest else min(ranks, key=lambda rank: load[rank])
+            owner[index] = chosen
+            load[chosen] += items[index].tensor_storage_size() or 1
+        plans = [
+            replace(plan, items=[item for item in plan.items if owner[item.index] == rank])
+            for rank, plan in enumerate(all_plans)
+        ]
+        mappings: dict[str, Path] = {}
+        for plan in all_plans:
+            mappings.update(plan.planner_data or {})
+        return plans, Metadata(_described(plans), planner_data=mappings, version=VERSION)
+
+    def finish_plan(self, new_plan: SavePlan) -> SavePlan:
+        """Gets what this rank writes."""
+        self.plan = new_plan
+        return new_plan
+
+    def lookup_object(self, index: MetadataIndex) -> Any:
+        """The object of a name."""
+        return self.state_dict[index.fqn]
+
+    def resolve_data(self, write_item: WriteItem) -> torch.Tensor | io.BytesIO:
+        """A tensor, or an object as bytes."""
+        return self.transform_object(write_item, self.lookup_object(write_item.index))
+
+    def transform_object(self, write_item: WriteItem, object: Any) -> torch.Tensor | io.BytesIO:
+        """An object as it is written."""
+        if write_item.type != WriteItemType.BYTE_IO:
+            return object
+        blob = io.BytesIO()
+        torch.save(object, blob)
+        return blob
+
+
+def _write_item(name: str, value: Any) -> WriteItem:
+    if not isinstance(value, torch.Tensor):
+        return WriteItem(MetadataIndex(name), WriteItemType.BYTE_IO)
+    offsets = torch.Size([0] * value.dim())
+    chunk = ChunkStorageMetadata(offsets, value.size())
+    properties = TensorProperties.create_from_tensor(value)
+    data = TensorWriteData(chunk, properties, value.size())
+    index = MetadataIndex(name, offsets, 0)
+    return WriteItem(index, WriteItemType.TENSOR, tensor_data=data)
+
+
+def _described(plans: list[SavePlan]) -> dict[str, TensorStorageMetadata | BytesStorageMetadata]:
+    found: dict[str, TensorStorageMetadata | BytesStorageMetadata] = {}
+    for plan in plans:
+        for item in plan.items:
+            data = item.tensor_data
+            if data is None:
+                found[item.index.fqn] = BytesStorageMetadata()
+                continue
+            entry = found.setdefault(
+                item.index.fqn, TensorStorageMetadata(data.properties, data.size, [])
+            )
+            entry.chunks.append(data.chunk)
+    return found
+
+
+# ---- loading -------------------------------------------------------------------------------------
+class DefaultLoadPlanner(LoadPlanner):
+    """Reads every part of what a rank asks for, however it was divided when it was saved."""
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        allow_partial_load: bool = False,
+    ) -> None:
+        self.flatten_state_dict, self.allow_partial_load = flatten_state_dict, allow_partial_load
+        self.mappings: dict[str, Path] = {}
+
+    def set_up_planner(
+        self,
+        state_dict: STATE_DICT_TYPE,
+        metadata: Metadata | None = None,
+        is_coordinator: bool = False,
+    ) -> None:
+        """Gets what is to be filled, and what there is."""
+        self.original_state_dict = state_dict
+        if self.flatten_state_dict:
+            state_dict, self.mappings = flatten_state_dict(state_dict)
+        self.state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
+
+    def create_local_plan(self) -> LoadPlan:
+        """A part of the checkpoint for each part that is asked for."""
+        items: list[ReadItem] = []
+        for name, value in self.state_dict.items():
+            entry = self.metadata.state_dict_metadata.get(name)
+            if entry is None:
+                if self.allow_partial_load:
+                    continue
+                raise RuntimeError(f"Missing key in checkpoint state_dict: {name}.")
+            items.extend(_read_items(name, value, entry))
+        return LoadPlan(items)
+
+    def create_global_plan(self, global_plan: list[LoadPlan]) -> list[LoadPlan]:
+        """The plans as they are."""
+        return global_plan
+
+    def finish_plan(self, new_plan: LoadPlan) -> LoadPlan:
+        """The plan as it is."""
+        return new_plan
+
+    def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
+        """Takes an object."""
+        name = read_item.dest_index.fqn
+        loaded = torch.load(value, map_location="cpu", weights_only=False)
+        self.state_dict[name] = loaded
+        if self.flatten_state_dict:
+            set_element(self.original_state_dict, self.mappings[name], loaded)
+
+    def lookup_tensor(self, index: MetadataIndex) -> torch.Tensor:
+        """The tensor of a name."""
+        return self.state_dict[index.fqn]
+
+    def resolve_tensor(self, read_item: ReadItem) -> torch.Tensor:
+        """The part of a tensor that an item fills."""
+        tensor = self.lookup_tensor(read_item.dest_index)
+        return self.transform_tensor(read_item, tensor)
+
+    def transform_tensor(self, read_item: ReadItem, tensor: torch.Tensor) -> torch.Tensor:
+        """The part of a tensor that an item fills."""
+        for dim, (begin, length) in enumerate(
+            zip(read_item.dest_offsets, read_item.lengths, strict=True)
+        ):
+            tensor = tensor.narrow(dim, begin, length)
+        return tensor
+
+    def commit_tensor(self, read_item: ReadItem, tensor: torch.Tensor) -> None:
+        """The data are in place."""
+
+
+def _read_items(name: str, value: Any, entry: Any) -> list[ReadItem]:
+    if not isinstance(entry, TensorStorageMetadata):
+        index = MetadataIndex(name)
+        nothing = torch.Size([0])
+        return [ReadItem(LoadItemType.BYTE_IO, index, nothing, index, nothing, nothing)]
+    if not isinstance(value, torch.Tensor):
+        raise ValueError(f"{name} is a tensor in the checkpoint and {type(value)} here")
+    if value.size() != entry.size:
+        raise ValueError(
+            f"Size mismatch between saved {entry.size} and current: {value.size()} for {name}"
+        )
+    return [
+        ReadItem(
+            LoadItemType.TENSOR,
+            MetadataIndex(name, [0] * value.dim(), 0),
+            chunk.offsets,
+            MetadataIndex(name, chunk.offsets, i),
+            torch.Size([0] * value.dim()),
+            chunk.sizes,
+        )
+        for i, chunk in enumerate(entry.chunks)
+    ]
