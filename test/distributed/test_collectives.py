@@ -282,3 +282,14 @@ def _premul(rank: int, size: int) -> list:
 
 def test_premul_sum_multiplies_before_it_adds():
     assert run_ranks(_premul, 2) == [[1.0, 2.0]] * 2
+
+
+def _leaving(rank: int, size: int) -> bool:
+    if rank == 0:
+        dist.destroy_process_group()
+    return True
+
+
+def test_rank_that_leaves_right_after_joining_does_not_break_the_others():
+    for _ in range(4):
+        assert run_ranks(_leaving, 3) == [True] * 3

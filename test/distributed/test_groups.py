@@ -115,6 +115,19 @@ def test_registered_backend_gets_the_calls():
         del dist.Backend._plugins["mine"]
 
 
+def test_group_that_defines_the_second_name_of_an_operation_is_called_by_it():
+    class Other(dist.ProcessGroup):
+        def all_gather_single(self, output, input, opts=None):
+            output.copy_(input.repeat(self.size()))
+            future = torch.futures.Future()
+            future.set_result([output])
+            return dist._create_work_from_future(future)
+
+    out = torch.zeros(4)
+    Other(0, 2)._allgather_base(out, torch.ones(2)).wait()
+    assert out.tolist() == [1, 1, 1, 1]
+
+
 def _threads(size, name, function):
     results, errors = [None] * size, []
 

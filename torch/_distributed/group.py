@@ -583,6 +583,9 @@ class ProcessGroup(_Collectives):
         self, kind: OpType, inputs: list[Tensor], outputs: list[Tensor], opts: Any, **rest: Any
     ) -> Work:
         tensors = inputs or outputs
+        alias = _ALIASES.get(kind)
+        if alias and getattr(type(self), alias) is not getattr(ProcessGroup, alias):
+            return _call_by_name(self, kind, inputs, outputs, opts, **rest, name=alias)
         if tensors:
             backend = self._get_backend(tensors[0].device)
         elif getattr(opts, "device", None) is not None:
@@ -663,6 +666,15 @@ _FIRST_ARGUMENTS: dict[OpType, tuple[str, Callable[[list, list], tuple]]] = {
 }
 
 
+# Second names of operations: a group written in Python may define either.
+_ALIASES = {
+    OpType._ALLGATHER_BASE: "all_gather_single",
+    OpType.ALLGATHER_COALESCED: "all_gather_single_coalesced",
+    OpType._REDUCE_SCATTER_BASE: "reduce_scatter_single",
+    OpType.ALLTOALL_BASE: "all_to_all_single",
+}
+
+
 def _call_by_name(
     backend: Any,
     kind: OpType,
@@ -674,6 +686,7 @@ def _call_by_name(
     tag: int = 0,
     op: _o.ReduceOp = _o.RedOpType.SUM,
     splits: tuple[list[int], list[int]] = ((), ()),
+    name: str = "",
 ) -> Work:
     """The operation as a call of the method of a backend that is written in Python."""
     if kind == OpType.SEND:
@@ -683,9 +696,10 @@ def _call_by_name(
     if kind == OpType.RECVANYSOURCE:
         return backend.recv_anysource(outputs, tag)
     if kind == OpType.ALLTOALL_BASE:
-        return backend.alltoall_base(outputs[0], inputs[0], splits[1], splits[0], opts)
-    name, arguments = _FIRST_ARGUMENTS[kind]
-    return getattr(backend, name)(*arguments(inputs, outputs), opts)
+        call = getattr(backend, name or "alltoall_base")
+        return call(outputs[0], inputs[0], splits[1], splits[0], opts)
+    usual, arguments = _FIRST_ARGUMENTS[kind]
+    return getattr(backend, name or usual)(*arguments(inputs, outputs), opts)
 
 
 # ---- groups by name ------------------------------------------------------------------------------

@@ -214,6 +214,11 @@ class GlooBackend final : public BlockingBackend {
     GlooStore gloo_store(store_);
     context->connectFullMesh(gloo_store, device_);
     context_ = std::move(context);
+    // A rank that ends at once must not cut off one that is still connecting.
+    ::gloo::BarrierOptions meet(context_);
+    meet.setTag(0);
+    meet.setTimeout(options_.timeout);
+    ::gloo::barrier(meet);
   }
   ~GlooBackend() override { stop_threads(); }
   std::string name() const override { return "gloo"; }
