@@ -87,9 +87,13 @@ def _bound(backend: Callable, options: tuple[tuple[str, object], ...]) -> Callab
 def _with_options(
     backend: str | Callable, mode: str | None, options: dict[str, object] | None
 ) -> str | Callable:
-    """A backend given as a function gets the options that were named; the same for the same ones,
-    so that what was compiled for them is found again."""
-    if isinstance(backend, str) or (options is None and mode in (None, "default")):
+    """A backend given as a function, and ours, get the options that were named; the same for the
+    same ones, so that what was compiled for them is found again."""
+    if options is None and mode in (None, "default"):
+        return backend
+    if backend == "inductor":
+        backend = torch._dynamo.lookup_backend(backend)
+    if isinstance(backend, str):
         return backend
     given = options if options is not None else {"mode": mode}
     try:

@@ -284,3 +284,35 @@ def test_custom_pass_sees_the_graph_before_it_is_compiled() -> None:
     with config.patch(post_grad_custom_pre_pass=note):
         check(lambda x: x + x, torch.ones(3))
     assert seen == ["aten.add.Tensor"]
+
+
+def test_torch_compile_uses_the_compiler_when_no_backend_is_named() -> None:
+    torch._dynamo.reset()
+
+    def fn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x * 2 + y).relu().sum(-1)
+
+    x, y = torch.randn(20, 30), torch.randn(30)
+    assert torch.equal(torch.compile(fn, fullgraph=True)(x, y), fn(x, y))
+    assert metrics.generated_kernel_count == 1 and metrics.num_calls == 0
+
+
+def test_torch_compile_takes_settings_for_one_function() -> None:
+    torch._dynamo.reset()
+    seen: list[int] = []
+    options = {"post_grad_custom_post_pass": lambda graph: seen.append(len(graph.nodes))}
+    run = torch.compile(lambda x: x.sin() + 1, options=options)
+    x = torch.randn(5)
+    assert torch.equal(run(x), x.sin() + 1)
+    assert len(seen) == 1 and config.post_grad_custom_post_pass is None
+
+
+def test_compiled_module_trains_with_the_losses_of_eager() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    eager = nn.Sequential(Block(), Block())
+    other = copy.deepcopy(eager)
+    fast = torch.compile(other, fullgraph=True)
+    expected = _losses(lambda x: eager(x).square().mean(), eager)
+    got = _losses(lambda x: fast(x).square().mean(), other)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)

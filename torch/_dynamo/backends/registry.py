@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ENTRY_POINTS = "torch_dynamo_backends"
 # Names of PyTorch whose compilers are not here: they are known, and asking for one says so.
 _ABSENT = frozenset(
-    "cudagraphs inductor onnxrt openxla openxla_eval tvm tensorrt ts aot_ts".split()
+    "cudagraphs onnxrt openxla openxla_eval tvm tensorrt ts aot_ts".split()
 )
 
 
@@ -104,7 +104,7 @@ def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")
 
 @functools.cache
 def _lazy_import() -> None:
-    from torch._dynamo.backends import debugging  # noqa: F401  (registers)
+    from torch._dynamo.backends import debugging, inductor  # noqa: F401  (they register)
 
     _discover_entrypoint_backends()
 
