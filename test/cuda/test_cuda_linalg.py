@@ -157,12 +157,7 @@ def test_triangular_systems(unit, left, upper, batch, dtype):
     close(used @ x if left else x @ used, b)
 
 
-@needs_cusolver
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
-@pytest.mark.parametrize("shape", [(6, 6), (8, 5), (5, 8)])
-def test_qr_restores_the_matrix(shape, mode, batch, dtype):
+def check_qr(shape, mode, batch, dtype):
     a = matrices(dtype, batch, *shape)
     q, r = torch.linalg.qr(a.to(cuda), mode=mode)
     assert torch.equal(r, r.triu())
@@ -172,6 +167,31 @@ def test_qr_restores_the_matrix(shape, mode, batch, dtype):
     close(q @ r, a)
     eye = np.broadcast_to(np.eye(q.shape[-1]), (*batch, q.shape[-1], q.shape[-1]))
     close(q.mH @ q, eye)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+@pytest.mark.parametrize("shape", [(6, 6), (8, 5), (5, 8), (1, 1)])
+def test_qr_of_small_matrices_restores_them(shape, mode, batch, dtype):
+    check_qr(shape, mode, batch, dtype)
+
+
+@needs_cusolver
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128])
+@pytest.mark.parametrize("shape", [(150, 150), (400, 90), (90, 400)])
+def test_qr_of_larger_matrices_restores_them(shape, dtype):
+    check_qr(shape, "reduced", (2,), dtype)
+
+
+def test_qr_of_numbers_near_the_ends_of_the_range_and_of_zeros():
+    for scale in (1e-300, 1e200, 0.0):
+        a = matrices(torch.float64, (2,), 5, 4) * scale
+        q, r = torch.linalg.qr(a.to(cuda))
+        np.testing.assert_allclose((q @ (r / (scale or 1))).cpu(), a / (scale or 1), atol=1e-12)
+    holes = torch.eye(3, device=cuda)
+    holes[2, 0] = float("nan")
+    assert torch.isnan(torch.linalg.qr(holes)[1][0, 0])
 
 
 @needs_cusolver

@@ -1,4 +1,5 @@
-// QR, eigenvalues, singular values and least squares on CUDA by cuSOLVER (ATen/cuda/Solver.h).
+// QR, eigenvalues, singular values and least squares on CUDA by cuSOLVER (ATen/cuda/Solver.h), which
+// factors one matrix after the other; those that fit into shared memory have a kernel (SmallQr.cuh).
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/cuda/Solver.h>
 #include <ATen/native/linalg/Batch.h>
@@ -38,10 +39,65 @@ Tensor adjoint(const Tensor& t) {
   const Tensor turned = t.transpose(-2, -1);
   return t.is_complex() ? at::conj(turned) : turned;
 }
+
+constexpr const char* kSmallProgram = "native/linalg/SmallQr.cuh";
+constexpr int kSmallThreads = 128;
+// By type: float, double and their complex types.
+const cuda::Kernel kSmallFactor[4] = {{kSmallProgram, "small_geqrf_f32"},
+                                      {kSmallProgram, "small_geqrf_f64"},
+                                      {kSmallProgram, "small_geqrf_c64"},
+                                      {kSmallProgram, "small_geqrf_c128"}};
+const cuda::Kernel kSmallForm[4] = {{kSmallProgram, "small_orgqr_f32"},
+                                    {kSmallProgram, "small_orgqr_f64"},
+                                    {kSmallProgram, "small_orgqr_c64"},
+                                    {kSmallProgram, "small_orgqr_c128"}};
+int small_slot(ScalarType dtype) {
+  switch (dtype) {
+  case kFloat:
+    return 0;
+  case kDouble:
+    return 1;
+  case kComplexFloat:
+    return 2;
+  default:
+    return 3;
+  }
+}
+// The shared memory of a block for one of the matrices, or 0 where they are too large.
+unsigned small_bytes(const Tensor& a) {
+  constexpr int64_t kMostBytes = 48 << 10, kMostColumns = 256;
+  const ScalarType t = a.scalar_type();
+  if (t != kFloat && t != kDouble && t != kComplexFloat && t != kComplexDouble) return 0;
+  const int64_t bytes = (a.size(-2) | 1) * a.size(-1) * static_cast<int64_t>(a.itemsize());
+  if (a.size(-1) > kMostColumns || a.size(-2) > kMostBytes || bytes > kMostBytes) return 0;
+  return static_cast<unsigned>(bytes);
+}
+
+// In place, in LAPACK's packed form.
+void factor_qr(const Tensor& a, const Tensor& tau) {
+  if (a.numel() == 0) return;
+  if (const unsigned bytes = small_bytes(a)) {
+    cuda::launch(kSmallFactor[small_slot(a.scalar_type())],
+                 static_cast<unsigned>(count_of(batch_sizes(a))), kSmallThreads, bytes,
+                 cuda::current_stream(), a.mutable_data_ptr(), tau.mutable_data_ptr(),
+                 static_cast<int>(a.size(-2)), static_cast<int>(a.size(-1)));
+    return;
+  }
+  solver::require();
+  solver::qr(a, tau);
+}
 void form_q(const Tensor& q, const Tensor& tau) {
   if (q.numel() == 0) return;
   if (tau.size(-1) == 0) {
     set_identities(q);
+    return;
+  }
+  if (const unsigned bytes = small_bytes(q)) {
+    cuda::launch(kSmallForm[small_slot(q.scalar_type())],
+                 static_cast<unsigned>(count_of(batch_sizes(q))), kSmallThreads, bytes,
+                 cuda::current_stream(), q.mutable_data_ptr(), tau.const_data_ptr(),
+                 static_cast<int>(q.size(-2)), static_cast<int>(q.size(-1)),
+                 static_cast<int>(tau.size(-1)));
     return;
   }
   solver::require();
@@ -54,9 +110,7 @@ char adjoint_of(const Tensor& t) { return t.is_complex() ? 'C' : 'T'; }
 // ---- QR ----------------------------------------------------------------------------------------
 void geqrf_cuda(const Tensor& self, const Tensor& a, const Tensor& tau) {
   a.copy_(self);
-  if (a.numel() == 0) return;
-  solver::require();
-  solver::qr(a, tau);
+  factor_qr(a, tau);
 }
 
 void linalg_householder_product_cuda(const Tensor& input, const Tensor& tau, const Tensor& out) {
@@ -69,10 +123,7 @@ void linalg_householder_product_cuda(const Tensor& input, const Tensor& tau, con
 void linalg_qr_cuda(const Tensor& A, std::string_view mode, const Tensor& Q, const Tensor& R) {
   const int64_t k = std::min(A.size(-2), A.size(-1));
   const Tensor packed = column_copy(A), tau = new_tau(A);
-  if (A.numel() > 0) {
-    solver::require();
-    solver::qr(packed, tau);
-  }
+  factor_qr(packed, tau);
   R.copy_(at::triu(packed.narrow(-2, 0, R.size(-2))));
   if (mode == "r" || Q.numel() == 0) return;
   if (Q.size(-1) > k) Q.zero_();
@@ -178,7 +229,7 @@ void solve_full_rank_cuda(const LeastSquares& p, const Tensor& a, const Tensor& 
   const int64_t k = std::min(p.m, p.n);
   const Tensor packed = column_copy(tall ? a : adjoint(a), p.batch);
   const Tensor tau = new_tau(packed);
-  solver::qr(packed, tau);
+  factor_qr(packed, tau);
   const Tensor r = column_copy(packed.narrow(-2, 0, k));
   if (tall) solver::apply_q(packed, tau, raw, true, adjoint_of(a));
   const Tensor top = column_copy(raw.narrow(-2, 0, k));
