@@ -100,8 +100,7 @@ template <class T> CRESSET_DEVICE_FN void small_geqrf(T* all, T* taus, int m, in
 }
 
 // In place: the first n columns of the product of k reflections.
-template <class T>
-CRESSET_DEVICE_FN void small_orgqr(T* all, const T* taus, int m, int n, int k) {
+template <class T> CRESSET_DEVICE_FN void small_orgqr(T* all, const T* taus, int m, int n, int k) {
   using N = QrNumber<T>;
   using R = typename N::Real;
   CRESSET_DYNAMIC_SHARED(T, shared);

@@ -1,5 +1,6 @@
-// QR, eigenvalues, singular values and least squares on CUDA by cuSOLVER (ATen/cuda/Solver.h), which
-// factors one matrix after the other; those that fit into shared memory have a kernel (SmallQr.cuh).
+// QR, eigenvalues, singular values and least squares on CUDA by cuSOLVER (ATen/cuda/Solver.h),
+// which factors one matrix after the other; those that fit into shared memory have a kernel
+// (SmallQr.cuh).
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/cuda/Solver.h>
 #include <ATen/native/linalg/Batch.h>
@@ -93,11 +94,10 @@ void form_q(const Tensor& q, const Tensor& tau) {
     return;
   }
   if (const unsigned bytes = small_bytes(q)) {
-    cuda::launch(kSmallForm[small_slot(q.scalar_type())],
-                 static_cast<unsigned>(count_of(batch_sizes(q))), kSmallThreads, bytes,
-                 cuda::current_stream(), q.mutable_data_ptr(), tau.const_data_ptr(),
-                 static_cast<int>(q.size(-2)), static_cast<int>(q.size(-1)),
-                 static_cast<int>(tau.size(-1)));
+    cuda::launch(
+        kSmallForm[small_slot(q.scalar_type())], static_cast<unsigned>(count_of(batch_sizes(q))),
+        kSmallThreads, bytes, cuda::current_stream(), q.mutable_data_ptr(), tau.const_data_ptr(),
+        static_cast<int>(q.size(-2)), static_cast<int>(q.size(-1)), static_cast<int>(tau.size(-1)));
     return;
   }
   solver::require();

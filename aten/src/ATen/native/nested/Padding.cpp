@@ -5,7 +5,9 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/util/SafeArithmetic.h>
 
@@ -23,11 +25,11 @@ std::vector<int64_t> read_offsets(const char* op, TensorList offsets, int64_t li
                               offsets.size(),
                               "; more than one ragged dimension is not implemented");
   const Tensor& given = offsets[0];
-  TORCH_CHECK(given.dim() == 1 && given.numel() >= 1 && given.device().is_cpu() &&
+  TORCH_CHECK(given.dim() == 1 && given.numel() >= 1 &&
                   (given.scalar_type() == kLong || given.scalar_type() == kInt),
-              op, ": offsets must be a list of integers on the CPU, got ", given.scalar_type(),
-              given.sizes(), " on ", given.device());
-  const Tensor wide = given.to(kLong).contiguous();
+              op, ": offsets must be a list of integers, got ", given.scalar_type(), given.sizes());
+  const Tensor wide = detail::empty(given.sizes(), kLong); // on the CPU, wherever they come from
+  wide.copy_(given);
   const int64_t* first = wide.data_ptr<int64_t>();
   std::vector<int64_t> out(first, first + wide.numel());
   const bool ascending = std::is_sorted(out.begin(), out.end());
@@ -115,6 +117,63 @@ Tensor padded_to_jagged_cpu(const Tensor& dense, TensorList offsets,
   });
   return out;
 }
+
+#ifndef CRESSET_NO_CUDA
+namespace {
+// Rows of `source` by number; those of number -1 are `blank`.
+Tensor gathered(const Tensor& source, const Tensor& blank, const std::vector<int64_t>& rows) {
+  const Tensor all = at::cat({source, blank.unsqueeze(0)}, 0);
+  const Tensor host = detail::empty({static_cast<int64_t>(rows.size())}, kLong);
+  std::transform(rows.begin(), rows.end(), static_cast<int64_t*>(host.mutable_data_ptr()),
+                 [&](int64_t row) { return row < 0 ? source.size(0) : row; });
+  const Tensor index = detail::empty(host.sizes(), kLong, source.device());
+  index.copy_(host);
+  return at::index_select(all, 0, index);
+}
+} // namespace
+
+Tensor jagged_to_padded_cuda(const Tensor& values, TensorList offsets, IntArrayRef max_lengths,
+                             double padding_value) {
+  const char* op = "_jagged_to_padded_dense_forward";
+  TORCH_CHECK(values.dim() >= 1, op, ": values must have at least one dimension");
+  const std::vector<int64_t> starts = read_offsets(op, offsets, values.sizes()[0]);
+  TORCH_CHECK(max_lengths.size() == 1 && max_lengths[0] >= 0, op,
+              ": expected one length of at least 0, got ", max_lengths);
+  const int64_t batch = static_cast<int64_t>(starts.size()) - 1, width = max_lengths[0];
+  c10::DimVector sizes{batch, width};
+  sizes.append(values.sizes().begin() + 1, values.sizes().end());
+  std::vector<int64_t> rows(static_cast<size_t>(c10::checked_numel({batch, width})), -1);
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t first = starts[static_cast<size_t>(b)];
+    const int64_t length = std::min(width, starts[static_cast<size_t>(b) + 1] - first);
+    for (int64_t i = 0; i < length; ++i) rows[static_cast<size_t>(b * width + i)] = first + i;
+  }
+  const Tensor blank = at::full(values.sizes().slice(1), padding_value, values.options());
+  return gathered(values, blank, rows).view(sizes);
+}
+
+Tensor padded_to_jagged_cuda(const Tensor& dense, TensorList offsets,
+                             std::optional<int64_t> total_L) {
+  const char* op = "_padded_dense_to_jagged_forward";
+  TORCH_CHECK(dense.dim() >= 2, op, ": expected a batch of rows, got ", dense.sizes());
+  const std::vector<int64_t> starts = read_offsets(op, offsets, total_L.value_or(-1));
+  const int64_t batch = static_cast<int64_t>(starts.size()) - 1, width = dense.sizes()[1];
+  TORCH_CHECK(dense.sizes()[0] == batch, op, ": ", starts.size(), " offsets do not fit a batch of ",
+              dense.sizes()[0]);
+  const int64_t total = total_L.value_or(starts.back());
+  TORCH_CHECK(total >= 0, op, ": total_L must be at least 0, got ", total);
+  std::vector<int64_t> rows(static_cast<size_t>(total), -1);
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t first = starts[static_cast<size_t>(b)];
+    const int64_t length = std::min(width, starts[static_cast<size_t>(b) + 1] - first);
+    for (int64_t i = 0; i < length; ++i) rows[static_cast<size_t>(first + i)] = b * width + i;
+  }
+  c10::DimVector sizes{batch * width};
+  sizes.append(dense.sizes().begin() + 2, dense.sizes().end());
+  const Tensor blank = at::full(dense.sizes().slice(2), 0, dense.options());
+  return gathered(dense.reshape(sizes), blank, rows);
+}
+#endif
 
 Tensor jagged_to_padded_meta(const Tensor& values, TensorList offsets, IntArrayRef max_lengths,
                              double) {

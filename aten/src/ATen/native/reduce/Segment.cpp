@@ -7,15 +7,13 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/reduce/Segments.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/parallel/Stretches.h>
 #include <ATen/vec/VecIO.h>
 #include <c10/util/NumericLimits.h>
 
 namespace at::native {
-namespace {
-
-enum class SegmentOp { Sum, Mean, Max, Min, Prod };
 
 SegmentOp segment_op(std::string_view name) {
   if (name == "sum") return SegmentOp::Sum;
@@ -27,16 +25,12 @@ SegmentOp segment_op(std::string_view name) {
   return SegmentOp::Prod;
 }
 
-struct Segments {
-  int64_t outer = 1, count = 0, size = 0, inner = 1;
-  std::vector<int64_t> begin, end; // [outer * count]
-  DimVector shape;                 // of the result
-};
-
+namespace {
 std::vector<int64_t> integers(const Tensor& t, const char* name) {
   TORCH_CHECK_NOT_IMPLEMENTED(t.scalar_type() == kLong || t.scalar_type() == kInt, "\"", name,
                               "\" not implemented for '", t.scalar_type(), "'");
-  const Tensor list = t.to(kLong).contiguous();
+  const Tensor list = at::detail::empty(t.sizes(), kLong); // on the CPU, wherever they come from
+  list.copy_(t);
   const int64_t* p = list.data_ptr<int64_t>();
   return std::vector<int64_t>(p, p + list.numel());
 }
@@ -49,6 +43,8 @@ void check_border_shape(const Tensor& data, const Tensor& borders, int64_t axis,
     TORCH_CHECK(borders.sizes()[d] == data.sizes()[d], "segment_reduce(): ", name, " has size ",
                 borders.sizes(), ", which does not match the data of size ", data.sizes());
 }
+
+} // namespace
 
 Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths,
                      const std::optional<Tensor>& offsets, int64_t axis, bool unsafe) {
@@ -90,6 +86,8 @@ Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths,
   }
   return s;
 }
+
+namespace {
 
 template <class A> A identity(SegmentOp op) {
   switch (op) {
