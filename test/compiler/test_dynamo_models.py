@@ -1,7 +1,9 @@
 """What libraries of models do inside of forward: function modes, layers made on the way, slices of
 module lists, signatures of methods, sums that begin with a number."""
 
+import gc
 import inspect
+import weakref
 
 import pytest
 
@@ -121,3 +123,19 @@ def test_layers_that_count_from_zero_compile_twice():
         layer = Numbered(number)
         assert torch.equal(run(layer, X), layer(X))
     assert counter.frame_count == 2
+
+
+def test_compiled_code_does_not_keep_what_a_dead_function_closed_over():
+    class Held:
+        pass
+
+    def make():
+        held = Held()
+        held.weight = torch.ones(3)
+        compiled = torch.compile(lambda x: x * held.weight.sum(), backend="eager")
+        assert torch.equal(compiled(X), X * 3)
+        return weakref.ref(held)
+
+    alive = [make(), make()]
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]

@@ -62,7 +62,6 @@ int entry_traverse(PyObject* self, visitproc visit, void* arg) {
 }
 int entry_clear(PyObject* self) {
   EntryObject* entry = as_entry(self);
-  entry->closure = nullptr;
   Py_CLEAR(entry->function);
   Py_CLEAR(entry->dict);
   Py_CLEAR(entry->backend);
@@ -172,26 +171,25 @@ CacheObject* cache_of(PyObject* code, bool make) {
 
 namespace {
 
-// The function of an entry for a closure (borrowed from the entry).
-PyObject* function_for(EntryObject* entry, PyObject* closure) {
-  if (entry->function && entry->closure == closure) return entry->function;
+// The function of an entry. One that reads a closure is made for each call: kept, it would keep
+// what the cells hold alive after the program's own function has died.
+PyRef function_for(EntryObject* entry, PyObject* closure) {
+  if (entry->function) return PyRef::borrow(entry->function);
   PyRef made(PyFunction_New(entry->code, entry->globals));
-  if (!made) return nullptr;
-  if (closure && PyCode_GetNumFree(reinterpret_cast<PyCodeObject*>(entry->code)) > 0 &&
-      PyFunction_SetClosure(made.get(), closure) < 0) {
-    return nullptr;
+  if (!made) return made;
+  if (closure && PyCode_GetNumFree(reinterpret_cast<PyCodeObject*>(entry->code)) > 0) {
+    if (PyFunction_SetClosure(made.get(), closure) < 0) return PyRef();
+    return made;
   }
-  entry->closure = closure;
-  Py_XSETREF(entry->function, made.release());
-  return entry->function;
+  Py_XSETREF(entry->function, PyRef::borrow(made.get()).release());
+  return made;
 }
 
 PyObject* call_entry(const PyRef& held, PyObject* closure, const BoundFrame& frame,
                      const ThreadState& state) {
   EntryObject* entry = as_entry(held.get());
-  PyObject* function = function_for(entry, closure);
-  if (!function) return nullptr;
-  const PyRef kept = PyRef::borrow(function);
+  const PyRef kept = function_for(entry, closure);
+  if (!kept) return nullptr;
   const size_t cells = closure ? static_cast<size_t>(PyTuple_GET_SIZE(closure)) : 0;
   const size_t count = frame.values.size() - cells;
   if (entry->has_break) {

@@ -23,8 +23,7 @@ struct EntryObject {
   PyObject* backend;  // entries of other backends are not looked at
   PyObject* globals;  // of the compiled code
   char has_break;     // runs user code: frames below it are to be compiled
-  PyObject* function; // made for `closure`, reused while it is asked for
-  PyObject* closure;  // borrowed
+  PyObject* function; // of code that reads no closure, made on the first call
   PyObject* dict;
   PyObject* weakrefs;
 };
