@@ -541,3 +541,38 @@ def test_boxed_function_takes_a_list():
 def test_export_above_autograd_is_not_implemented():
     with pytest.raises(NotImplementedError, match="pre_dispatch"):
         aot_export_module(nn.Linear(2, 2), [torch.ones(1, 2)], trace_joint=False, pre_dispatch=True)
+
+
+@pytest.mark.parametrize(
+    "write", [lambda x, y: x.add_(y), lambda x, y: x.mul_(y) * 1], ids=["returned", "used"]
+)
+def test_input_that_a_write_makes_differentiable_has_the_history_of_eager(write):
+    def run(function):
+        x, y = torch.full((2,), 3.0), torch.ones(2, requires_grad=True)
+        out = function(x, y)
+        (out.sum() + 2 * x.sum()).backward()
+        return out.detach(), x.detach(), x.requires_grad, y.grad
+
+    want = run(write)
+    for compile in (
+        lambda: aot_function(write, Graphs()),
+        lambda: torch.compile(
+            write, backend=lambda g, i: aot_module_simplified(g, i, fw_compiler=Graphs())
+        ),
+    ):
+        for a, b in zip(run(compile()), want, strict=True):
+            assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+def test_input_whose_shape_a_captured_program_changes_is_traced_with_its_own():
+    def turn(x):
+        x.t_()
+        return x * 2
+
+    compiled = torch.compile(
+        turn, backend=lambda g, i: aot_module_simplified(g, i, fw_compiler=Graphs())
+    )
+    x, y = torch.rand(2, 3), torch.rand(2, 3)
+    y.copy_(x)
+    torch.testing.assert_close(compiled(x), turn(y))
+    assert x.shape == y.shape == (3, 2)

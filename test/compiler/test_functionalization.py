@@ -380,3 +380,12 @@ def test_a_tensor_made_of_numbers_is_functional():
         return made
 
     assert functionalized(f)(torch.ones(1)).tolist() == [2, 3, 4]
+
+
+def test_tensor_of_numbers_may_be_written_inside_of_functionalize():
+    def f(x):
+        made = torch.tensor([1.0, 2.0])
+        made.add_(x)
+        return made
+
+    assert torch.func.functionalize(f)(torch.ones(2)).tolist() == [2.0, 3.0]

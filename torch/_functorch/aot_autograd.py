@@ -109,16 +109,27 @@ def _fake(args: Sequence[object], mode: object, settings: AOTConfig) -> list[obj
         if not isinstance(value, Tensor):
             found.append(value)
             continue
+        if mode.shape_env is None:
+            found.append(_fake_like(value, mode))
+            continue
         static = i < settings.num_params_buffers and config.static_weight_shapes
-        if static and mode.shape_env is not None:
+        if static:
             found.append(mode.from_tensor(value, static_shapes=True))
-        elif mode.shape_env is not None:
+        else:
             from torch._dynamo.source import ConstantSource
 
             found.append(mode.from_tensor(value, source=ConstantSource(f"__aot_input_{i}")))
-        else:
-            found.append(mode.from_tensor(value))
     return found
+
+
+def _fake_like(value: Tensor, mode: object) -> Tensor:
+    """The argument without data. The mode may know it from a trace before this one, which has
+    changed its shape: then it is made anew."""
+    fake = mode.from_tensor(value)
+    plain = type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
+    if plain and (fake.shape != value.shape or fake.stride() != value.stride()):
+        return mode.from_tensor(value.detach())
+    return fake
 
 
 @contextlib.contextmanager
@@ -138,9 +149,11 @@ def _traced(
 ) -> Traced:
     tensors = [a for a in args if isinstance(a, Tensor)]
     needs_autograd = joint and any(t.requires_grad for t in tensors)
-    leaves = [a.is_leaf if isinstance(a, Tensor) else True for a in args]
+    histories = [
+        (a.is_leaf, a.requires_grad) if isinstance(a, Tensor) else (True, False) for a in args
+    ]
     return trace(
-        fn, _fake(args, mode, settings), leaves, mode, settings, needs_autograd=needs_autograd
+        fn, _fake(args, mode, settings), histories, mode, settings, needs_autograd=needs_autograd
     )
 
 

@@ -67,6 +67,7 @@ def associative_scan(
         b = pytree.tree_unflatten(values[len(leaves) :], spec)
         return tuple(pytree.tree_leaves(combine_fn(a, b)))
 
+    step.__name__ = "Combine_fn"  # as errors name it
     captured: list[Tensor] = []
     if utils.being_traced():
         with mode_paused():
@@ -76,6 +77,19 @@ def associative_scan(
     if reverse:
         found = [x.flip(0) for x in found]
     return pytree.tree_unflatten([x.movedim(0, dim) for x in found], spec)
+
+
+def _fake_associative_scan(
+    combine_fn: Callable[..., Any], xs: Any, dim: int, reverse: bool = False
+) -> Any:
+    """associative_scan by a plain loop, to compare with."""
+    leaves, spec = pytree.tree_flatten(xs)
+    order = range(leaves[0].shape[dim])
+    found: list = []
+    for i in reversed(order) if reverse else order:
+        one = pytree.tree_unflatten([x.select(dim, i) for x in leaves], spec)
+        found.append(combine_fn(found[-1], one) if found else one)
+    return utils.stack_trees(found[::-1] if reverse else found, dim)
 
 
 @associative_scan_op.py_impl(utils.COMPOSITE)

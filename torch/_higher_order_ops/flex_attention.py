@@ -29,42 +29,32 @@ __all__ = ["TransformGetItemToIndex", "flex_attention", "flex_attention_backward
 _LN2 = math.log(2.0)
 
 
-class FlexAttentionHOP(HigherOrderOperator):
+class _FlexOperator(HigherOrderOperator):
+    """What both operators share: the last two of their `count` arguments are buffers."""
+
+    def __init__(self, name: str, count: int) -> None:
+        super().__init__(name, cacheable=True)
+        self.count = count
+
+    def __call__(self, *args: Any) -> tuple:
+        if not self.count - 2 <= len(args) <= self.count:
+            raise TypeError(f"{self._name} takes {self.count} arguments, got {len(args)}")
+        given = args + ((),) * (self.count - len(args))
+        _check_buffers(*given[-2:])
+        return super().__call__(*given)
+
+
+class FlexAttentionHOP(_FlexOperator):
     """flex_attention(query, key, value, score_mod, block_mask, scale, kernel_options,
     score_mod_other_buffers, mask_mod_other_buffers): output, log2 of the sums, largest scores.
     block_mask is BlockMask.as_tuple(); the functions take the other buffers behind the position.
     """
 
     def __init__(self) -> None:
-        super().__init__("flex_attention", cacheable=True)
-
-    def __call__(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        score_mod: Callable[..., Tensor],
-        block_mask: tuple,
-        scale: float,
-        kernel_options: dict[str, Any],
-        score_mod_other_buffers: tuple = (),
-        mask_mod_other_buffers: tuple = (),
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        _check_buffers(score_mod_other_buffers, mask_mod_other_buffers)
-        return super().__call__(
-            query,
-            key,
-            value,
-            score_mod,
-            block_mask,
-            scale,
-            kernel_options,
-            score_mod_other_buffers,
-            mask_mod_other_buffers,
-        )
+        super().__init__("flex_attention", 9)
 
 
-class FlexAttentionBackwardHOP(HigherOrderOperator):
+class FlexAttentionBackwardHOP(_FlexOperator):
     """flex_attention_backward(query, key, value, out, logsumexp, grad_out, grad_logsumexp,
     fw_graph, joint_graph, block_mask, scale, kernel_options, score_mod_other_buffers,
     mask_mod_other_buffers): gradients of query, key, value and a tuple of those of the buffers.
@@ -72,42 +62,7 @@ class FlexAttentionBackwardHOP(HigherOrderOperator):
     """
 
     def __init__(self) -> None:
-        super().__init__("flex_attention_backward", cacheable=True)
-
-    def __call__(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        out: Tensor,
-        logsumexp: Tensor,
-        grad_out: Tensor,
-        grad_logsumexp: Tensor | None,
-        fw_graph: Callable[..., Tensor],
-        joint_graph: Callable[..., tuple],
-        block_mask: tuple,
-        scale: float,
-        kernel_options: dict[str, Any],
-        score_mod_other_buffers: tuple = (),
-        mask_mod_other_buffers: tuple = (),
-    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor | None, ...]]:
-        _check_buffers(score_mod_other_buffers, mask_mod_other_buffers)
-        return super().__call__(
-            query,
-            key,
-            value,
-            out,
-            logsumexp,
-            grad_out,
-            grad_logsumexp,
-            fw_graph,
-            joint_graph,
-            block_mask,
-            scale,
-            kernel_options,
-            score_mod_other_buffers,
-            mask_mod_other_buffers,
-        )
+        super().__init__("flex_attention_backward", 14)
 
 
 flex_attention = FlexAttentionHOP()

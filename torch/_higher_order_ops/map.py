@@ -54,9 +54,18 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     return pytree.tree_unflatten(result, flat.structure)
 
 
+def _unstack_pytree(xs: Any) -> list:
+    """The slices of equal trees of tensors."""
+    leaves, spec = pytree.tree_flatten(xs)
+    return [pytree.tree_unflatten(list(parts), spec) for parts in zip(*leaves, strict=True)]
+
+
+_stack_pytree = utils.stack_trees
+
+
 @map_impl.py_impl(utils.COMPOSITE)
 def _run(f, xs, pos_args) -> Any:
-    return utils.stack_trees([f(*slices, *pos_args) for slices in zip(*xs, strict=True)])
+    return _stack_pytree([f(*slices, *pos_args) for slices in _unstack_pytree(tuple(xs))])
 
 
 @map_impl.py_impl(DispatchKey.Autograd)

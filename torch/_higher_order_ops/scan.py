@@ -74,6 +74,7 @@ def scan(
         out_spec[:] = [spec_of_outputs]
         return (*new_carry, *outputs)
 
+    step.__name__ = "Combine_fn"  # as errors name it
     captured: list[Tensor] = []
     if utils.being_traced():
         with mode_paused():
@@ -85,6 +86,21 @@ def scan(
         outputs = [y.flip(0) for y in outputs]
     last = pytree.tree_unflatten(flat[: len(carries)], carry_spec)
     return last, pytree.tree_unflatten(outputs, out_spec[0])
+
+
+def _fake_scan(
+    combine_fn: Callable[..., Any], init: Any, xs: Any, dim: int = 0, reverse: bool = False
+) -> tuple:
+    """scan by a plain loop, to compare with."""
+    leaves, spec = pytree.tree_flatten(xs)
+    order = range(leaves[0].shape[dim])
+    carry, outputs = init, []
+    for i in reversed(order) if reverse else order:
+        carry, y = combine_fn(
+            carry, pytree.tree_unflatten([x.select(dim, i) for x in leaves], spec)
+        )
+        outputs.append(y)
+    return carry, utils.stack_trees(outputs[::-1] if reverse else outputs)
 
 
 @scan_op.py_impl(utils.COMPOSITE)

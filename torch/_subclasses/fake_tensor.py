@@ -490,6 +490,14 @@ class FakeCopyMode(TorchFunctionMode):
         return memo[id(tensor)]
 
 
+def _is_tensor_constructor(func: torch._ops.OpOverload) -> bool:
+    """Whether an operator makes a tensor from no other: it has a device, not those of arguments."""
+    schema = func._schema
+    if any("Tensor" in str(argument.type) for argument in schema.arguments):
+        return False
+    return len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor"
+
+
 def is_fake(x: object) -> bool:
     """Whether x is a fake tensor, or a wrapper around fake tensors alone."""
     if _C._is_fake(x):

@@ -92,10 +92,12 @@ class _Recording:
 class _Run:
     """One trace."""
 
-    def __init__(self, fn: Callable, args: Sequence[object], leaves: Sequence[bool]) -> None:
+    def __init__(
+        self, fn: Callable, args: Sequence[object], histories: Sequence[tuple[bool, bool]]
+    ) -> None:
         self.fn = fn
         self.args = list(args)
-        self.leaves = list(leaves)
+        self.given = list(histories)
         self.recording = _Recording()
         self.info: list[InputAliasInfo] = []
         self.primals: list[object] = []  # functional, those that gradients are taken for
@@ -106,7 +108,7 @@ class _Run:
         self.all_inputs: list[fx.Node] = []
 
     def enter_inputs(self) -> None:
-        for value, is_leaf in zip(self.args, self.leaves, strict=True):
+        for value, (is_leaf, requires_grad) in zip(self.args, self.given, strict=True):
             if not isinstance(value, Tensor):
                 self.input_nodes.append(self._placeholder(value))
                 self.info.append(InputAliasInfo(is_leaf, False))
@@ -118,13 +120,11 @@ class _Run:
             nodes = [self._placeholder(part) for part in parts_of(plain)]
             self.input_nodes.append(nodes[0])
             primal = functional.wrap(plain)
-            if value.requires_grad:
+            if requires_grad:
                 primal.requires_grad_(True)
-            self.info.append(InputAliasInfo(is_leaf, value.requires_grad))
+            self.info.append(InputAliasInfo(is_leaf, requires_grad))
             self.primals.append(primal)
-            self.seen.append(
-                primal if is_leaf or not value.requires_grad else functional.fresh(primal)
-            )
+            self.seen.append(primal if is_leaf or not requires_grad else functional.fresh(primal))
 
     def _placeholder(self, value: object) -> fx.Node:
         name = f"primals_{len(self.all_inputs) + 1}"
@@ -137,6 +137,8 @@ class _Run:
         for seen, info, history in zip(self.seen, self.info, self.histories, strict=True):
             if isinstance(seen, Tensor):
                 functional.note_writes(seen, info)
+                # A write may make an input differentiable that was not.
+                info.requires_grad = info.requires_grad or seen.requires_grad
                 info.mutations_hidden_from_autograd = seen.grad_fn is history
                 info.keep_input_mutations = keep_mutations and parts_of(seen)[0] is seen
 
@@ -164,15 +166,15 @@ def _recorded(run: _Run, fake_mode: object, config: AOTConfig):
 def trace(
     fn: Callable[..., Sequence[object]],
     args: Sequence[object],
-    leaves: Sequence[bool],
+    histories: Sequence[tuple[bool, bool]],
     fake_mode: object,
     config: AOTConfig,
     *,
     needs_autograd: bool,
 ) -> Traced:
     """Records fn, a function of flat arguments that returns a flat sequence, on fake arguments.
-    `leaves` says of each whether the real argument is a leaf."""
-    run = _Run(fn, args, leaves)
+    `histories` says of each whether the real argument is a leaf, and whether it requires grad."""
+    run = _Run(fn, args, histories)
     gradients_as_before = contextlib.nullcontext() if needs_autograd else torch.no_grad()
     with gradients_as_before, _recorded(run, fake_mode, config):
         run.enter_inputs()
@@ -283,7 +285,8 @@ def _gradients(
 ) -> list[object]:
     """The nodes of the gradients of all inputs. What is recorded on the way is marked."""
     before = set(run.recording.graph.nodes)
-    wanted = [p for p in run.primals if isinstance(p, Tensor) and p.requires_grad]
+    asked = zip(run.primals, run.given, strict=True)
+    wanted = [p for p, (_, requires_grad) in asked if requires_grad]
     found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
     by_primal = dict(zip(map(id, wanted), found, strict=True))
     gradients = [by_primal.get(id(primal)) for primal in run.primals]
