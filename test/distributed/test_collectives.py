@@ -61,7 +61,8 @@ def _all_kinds(rank: int, size: int) -> dict:
     dist.all_to_all_single(out, mine)
     found["all_to_all_single"] = out.numpy()
     uneven = torch.empty(2 if rank == 0 else 10)
-    dist.all_to_all_single(uneven, mine, [1, 1] if rank == 0 else [5, 5], [1, 5])
+    sizes = torch.tensor([1, 1] if rank == 0 else [5, 5])
+    dist.all_to_all_single(uneven, mine, sizes, [1, 5])
     found["uneven"] = uneven.numpy()
     return found
 

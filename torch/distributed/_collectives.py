@@ -482,8 +482,14 @@ def all_to_all_single(
         return None
     pg = _core._group_or_default(group)
     opts = _options(AllToAllOptions, async_op)
-    splits = (list(output_split_sizes or ()), list(input_split_sizes or ()))
+    splits = (_numbers(output_split_sizes), _numbers(input_split_sizes))
     return _ended(pg.alltoall_base(output, input, *splits, opts), async_op)
+
+
+def _numbers(splits: Sequence[int] | Tensor | None) -> list[int]:
+    if isinstance(splits, Tensor):
+        return splits.tolist()
+    return [] if splits is None else [int(one) for one in splits]
 
 
 def all_to_all(

@@ -706,6 +706,24 @@ def _set_pg_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> No
     _group_or_default(group).set_timeout(timeout)
 
 
+# What C++ offers and programs look for here.
+from torch._C._distributed_c10d import *  # noqa: E402, F403
+from torch._C._distributed_c10d import (  # noqa: E402, F401
+    _create_work_from_future,
+    _make_nccl_premul_sum,
+    _RedOpType,
+)
+
+# The name class: what C++ calls Backend is another one.
+from torch.distributed._backends import (  # noqa: E402, F401
+    Backend,
+    get_default_backend_for_device,
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_ucc_available,
+    is_xccl_available,
+)
 from torch.distributed._collectives import *  # noqa: E402, F403
 from torch.distributed._collectives import (  # noqa: E402, F401
     _coalescing_manager,
@@ -716,3 +734,13 @@ from torch.distributed._object_collectives import (  # noqa: E402, F401
     _object_to_tensor,
     _tensor_to_object,
 )
+
+reduce_op = ReduceOp  # noqa: F405
+_NCCL_AVAILABLE = _MPI_AVAILABLE = _UCC_AVAILABLE = _XCCL_AVAILABLE = False
+
+
+def __getattr__(name: str) -> bool:
+    # Looking for Gloo loads it: only for those who ask.
+    if name == "_GLOO_AVAILABLE":
+        return is_gloo_available()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
