@@ -234,3 +234,49 @@ def test_disabled_function_runs_as_it_is_and_compiled_one_is_inlined() -> None:
 
     assert torch.equal(f(torch.ones(2)), torch.full((2,), 14.0))
     assert seen == [torch.Tensor] and len(count.graphs) == 2
+
+
+def test_super_without_arguments_works_behind_a_break() -> None:
+    class Base:
+        def run(self, x):
+            return x + 1
+
+    class Derived(Base):
+        def run(self, x):
+            y = x * 2
+            torch._dynamo.graph_break()
+            return super().run(y)
+
+    assert torch.equal(
+        torch.compile(Derived().run, backend="eager")(torch.ones(2)), torch.full((2,), 3.0)
+    )
+
+
+def test_trees_are_taken_apart_and_put_together_while_tracing() -> None:
+    from torch.utils import _pytree as pytree
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def f(tree):
+        leaves, spec = pytree.tree_flatten(tree)
+        made = pytree.tree_unflatten([leaf + 1 for leaf in leaves], spec)
+        return pytree.tree_map(lambda t: t * 2, made), spec.num_leaves, pytree.tree_leaves(made)
+
+    tree = {"a": [torch.zeros(1), (torch.ones(1),)], "b": torch.zeros(1)}
+    made, count, leaves = f(tree)
+    assert count == 3 and [int(leaf) for leaf in leaves] == [1, 2, 1]
+    assert made == {
+        "a": [torch.full((1,), 2.0), (torch.full((1,), 4.0),)],
+        "b": torch.full((1,), 2.0),
+    }
+
+
+def test_size_that_was_promised_to_vary_and_is_fixed_raises() -> None:
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+    def f(x):
+        return x.sum() if x.shape[0] == 3 else x
+
+    x = torch.ones(3)
+    torch._dynamo.mark_dynamic(x, 0)
+    with pytest.raises((ConstraintViolationError, torch._dynamo.exc.TorchDynamoException)):
+        torch.compile(f, backend="eager", fullgraph=True)(x)

@@ -198,6 +198,8 @@ class Codegen:
             if all(p.isidentifier() and not keyword.iskeyword(p) for p in source.member.split(".")):
                 return f"{base}.{source.member}"
             return f"getattr({base}, {source.member!r})"
+        if isinstance(source, GetItemSource) and isinstance(source.index, DictKeySource):
+            return f"{base}[{self.source(source.index)}]"
         if isinstance(source, GetItemSource):
             return f"{base}[{self.constant(source.index)}]"
         if isinstance(source, TypeSource):

@@ -254,6 +254,8 @@ class DataModel:
                 )
             ):
                 return ConstantVariable(op is operator.ne)
+        if op in INPLACE and not isinstance(a, TensorVariable):
+            op = INPLACE[op]
         return self.out.call(self, op, [a, b], {})
 
     def _symbolic(

@@ -34,6 +34,27 @@ RootGuardManager = _guards.RootGuardManager
 guard_manager_testing_hook_fn: Callable | None = None
 
 
+class GuardManagerWrapper:
+    """A tree as text, with the smaller tree that is checked first where there is one."""
+
+    def __init__(self, root: RootGuardManager | None = None) -> None:
+        self.root = root if root is not None else RootGuardManager()
+        self.diff_guard_root: RootGuardManager | None = None
+
+    def __str__(self) -> str:
+        lines = ["TREE_GUARD_MANAGER:"]
+        self._write(self.root, 0, lines)
+        return "\n".join(lines)
+
+    def _write(self, manager: GuardManager, depth: int, lines: list[str]) -> None:
+        lines.append(f"{'| ' * depth}+- {type(manager).__name__}: source={manager.get_source()}")
+        for leaf in manager.get_leaf_guards():
+            texts = ", ".join(leaf.verbose_code_parts())
+            lines.append(f"{'| ' * (depth + 1)}+- {type(leaf).__name__}: {texts}")
+        for child in manager.get_child_managers():
+            self._write(child, depth + 1, lines)
+
+
 class GuardBuilder:
     """Builds the tree of one compiled function."""
 
@@ -243,7 +264,7 @@ def build(
     builder.root.add_global_state_guard(["___check_global_state()"])
     for record in out.guards.values():
         builder.add(record)
-    tensors = [item.source for item in out.inputs if isinstance(item.example, torch.Tensor)]
+    tensors = out.tensor_sources
     if len(tensors) > 1:
         names = [source.name() for source in tensors]
         _guards.install_no_tensor_aliasing_guard(
@@ -253,7 +274,7 @@ def build(
         )
     _add_shapes(builder, out)
     if guard_manager_testing_hook_fn is not None:
-        guard_manager_testing_hook_fn(builder.root, out, builder)
+        guard_manager_testing_hook_fn(GuardManagerWrapper(builder.root), out.values, builder)
     return builder.root, builder.texts
 
 
@@ -261,9 +282,10 @@ def _add_shapes(builder: GuardBuilder, out: OutputGraph) -> None:
     """Relations between sizes, as one condition on the frame."""
     if not out.shape_sources:
         return
-    values = [value for value, _ in out.shape_sources]
-    sources = [source for _, source in out.shape_sources]
-    texts = out.shape_env.produce_guards(values, sources, ignore_static=True)
+    values, sources, contexts = (list(column) for column in zip(*out.shape_sources, strict=True))
+    texts = out.shape_env.produce_guards(
+        values, sources, input_contexts=contexts, ignore_static=True
+    )
     if not texts:
         return
     joined = " and ".join(f"({text})" for text in texts)

@@ -80,6 +80,8 @@ class OutputGraph:
         self.scopes: list[tuple[torch.fx.Graph, dict[torch.fx.Node, torch.fx.Node]]] = []
         self.shape_env = symbolic_shapes.ShapeEnv()
         self.fake_mode = FakeTensorMode(shape_env=self.shape_env, export=options.export)
+        self.fake_mode.allow_scalar_outputs = torch._dynamo.config.capture_scalar_outputs
+        self.tensor_sources: list[Source] = []
         self.tracing_context = TracingContext(self.fake_mode)
         self.guards: dict[tuple, GuardRecord] = {}
         self.inputs: list[GraphInput] = []
@@ -91,11 +93,13 @@ class OutputGraph:
         self.symbol_nodes: dict[str, torch.fx.Node] = {}
         self.symbol_inputs: dict[Source, VariableTracker] = {}
         # Tensors and numbers with symbols, for the guards on shapes.
-        self.shape_sources: list[tuple[object, Source]] = []
+        self.shape_sources: list[tuple[object, Source, object]] = []
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
         self.function_modes: list[VariableTracker] = []
         self.has_break = False
+        # The frame's parameters and cells, for those who look at the guards.
+        self.values: dict[str, object] = {}
         self.attrs: dict[str, object] = {}
         self.stack_texts = False
         self.graph_module: torch.fx.GraphModule | None = None

@@ -44,11 +44,28 @@ def resume_code(
     return made
 
 
+def parted(origin: types.CodeType, names: tuple[str, ...]) -> tuple[tuple, tuple]:
+    """Locals that come before the values of the stack, and those behind them. super() without
+    arguments takes the first parameter of the running function for `self`."""
+    own = needed_first(origin)
+    if own is None:
+        return (), names
+    return (own,), tuple(name for name in names if name != own)
+
+
+def needed_first(origin: types.CodeType) -> str | None:
+    """The parameter that has to stay the first one."""
+    if "__class__" in origin.co_freevars and origin.co_argcount:
+        return origin.co_varnames[0]
+    return None
+
+
 def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]) -> types.CodeType:
     from torch._dynamo.opcodes import Instruction, decode, encode
 
     base = Program(origin, decode(origin))
     stack = [f"___stack{i}" for i in range(depth)]
+    first, rest = parted(origin, names)
     head: list[Instruction] = [
         Instruction("RESUME", 0, 0),
         *[Instruction("LOAD_FAST", None, name) for name in stack],
@@ -56,7 +73,7 @@ def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]
     ]
     kept = _reachable(base, place)
     body = [base.instructions[i] for i in kept]
-    params = (*stack, *names)
+    params = (*first, *stack, *rest)
     made = encode(
         [*head, *body],
         origin,

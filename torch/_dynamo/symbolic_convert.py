@@ -18,6 +18,8 @@ from torch._dynamo.bytecode import Program, program_of
 from torch._dynamo.data_model import DataModel
 from torch._dynamo.exc import (
     ObservedException,
+    TorchRuntimeError,
+    Unsupported,
     raise_error,
     raise_observed,
     unimplemented,
@@ -109,6 +111,10 @@ class Frame(DataModel):
                     return self.result
             except ObservedException as error:
                 self.unwind(ins, error)
+            except (Unsupported, TorchRuntimeError) as error:
+                if getattr(error, "frames", None) is None:
+                    error.frames = self.user_stack()
+                raise
 
     def unwind(self, ins: Instruction, error: ObservedException) -> None:
         """Goes to the handler of an exception, or leaves the frame with it."""

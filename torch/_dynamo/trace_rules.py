@@ -33,7 +33,7 @@ _SITE = os.sep + "site-packages" + os.sep
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 # Modules of the standard library whose functions act on the process and are not traced.
 _SKIPPED_STDLIB = frozenset(
-    """asyncio concurrent ctypes importlib inspect io linecache logging multiprocessing os pickle
+    """asyncio concurrent ctypes importlib io linecache logging multiprocessing os pickle
     pdb posixpath queue random selectors shutil signal socket subprocess sys tempfile threading
     time tokenize traceback typing unittest warnings weakref zipfile re json pprint ast dis
     _weakrefset platform getpass genericpath bdb cmd code codeop""".split()
@@ -226,6 +226,8 @@ def is_library_file(filename: str) -> bool:
 def should_skip_code(code: types.CodeType, fn_globals: dict[str, object]) -> bool:
     """Whether a frame of this code is run as it is when it is called by itself."""
     filename = code.co_filename
+    if code.co_name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"):
+        return True
     module = str(fn_globals.get("__name__", ""))
     if filename.startswith("<frozen") or (filename.startswith("<string>") and False):
         return True

@@ -21,10 +21,10 @@ from torch._dynamo.exc import (
     with_user_code,
 )
 from torch._dynamo.output_graph import GuardRecord, OutputGraph
-from torch._dynamo.resume_execution import origin_program, resume_code
+from torch._dynamo.resume_execution import needed_first, origin_program, parted, resume_code
 from torch._dynamo.source import ClosureSource, LocalSource
 from torch._dynamo.symbolic_convert import Frame
-from torch._dynamo.variables import builder, higher_order_ops  # noqa: F401
+from torch._dynamo.variables import builder, higher_order_ops, pytree  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
 from torch._guards import tracing
@@ -99,7 +99,7 @@ class Options:
             else (DimDynamic.DUCK if i in wanted else DimDynamic.STATIC)
             for i in range(len(shape))
         ]
-        return builder.dynamic_context(dims)
+        return builder.dynamic_context(dims, set(marked))
 
 
 class Translation:
@@ -187,12 +187,12 @@ class RootFrame(Frame):
             except (TorchRuntimeError, RecursionError) as error:
                 if isinstance(error, RecursionError):
                     self._cannot(GraphBreak("recursion", "", "calls are nested too deep", ()))
-                with_user_code(error, (self.out.current_frame or self).user_stack())
+                with_user_code(error, getattr(error, "frames", None) or self.user_stack())
                 raise
 
     def _cannot(self, error: Unsupported) -> None:
         if self.out.options.fullgraph:
-            with_user_code(error, self.user_stack())
+            with_user_code(error, getattr(error, "frames", None) or self.user_stack())
             raise error
         raise RestartWithBreak(self.count - 1, error)
 
@@ -231,15 +231,23 @@ class RootFrame(Frame):
     def _hand_over(self, place: int, below: list[VariableTracker]) -> tuple[list[str], tuple]:
         """Expressions for the values on the stack and the locals that are read from a place on."""
         stack = [self.cg.expr(vt) for vt in below]
-        live = origin_program(self.program).live(place)
-        names = tuple(sorted(n for n, vt in self.locals.items() if n in live))
+        names = self._live_names(place)
         values = [self.cg.expr(self.locals[name]) for name in names]
         return [*stack], (names, values)
+
+    def _live_names(self, place: int) -> tuple[str, ...]:
+        live = origin_program(self.program).live(place)
+        own = needed_first(self.program.origin)
+        if own is not None and own not in self.locals:
+            raise SkipFrame("graph break where super() needs a variable that is not there")
+        return tuple(sorted(n for n in self.locals if n in live or n == own))
 
     def _resume_call(self, place: int, stack: list[str], names: tuple, values: list[str]) -> str:
         origin = self.program.origin
         code = resume_code(origin, place, len(stack), names)
-        args = ", ".join([*stack, *values])
+        given = dict(zip(names, values, strict=True))
+        first, rest = parted(origin, names)
+        args = ", ".join([*[given[n] for n in first], *stack, *[given[n] for n in rest]])
         free = code.co_freevars
         if not free:
             fn = types.FunctionType(code, self.globals, code.co_name)
@@ -300,8 +308,7 @@ class RootFrame(Frame):
         if ins.lasti:
             below.append("0")
         below.append("__e")
-        live = origin_program(self.program).live(place)
-        names = tuple(sorted(n for n in self.locals if n in live))
+        names = self._live_names(place)
         values = [self.cg.expr(self.locals[name]) for name in names]
         return self._resume_call(place, below, names, values)
 
@@ -414,6 +421,7 @@ def _attempt(
     try:
         with _settings(), tracing(out.tracing_context):
             frame.load_frame(values, closure)
+            out.values = {**values, **dict(zip(code.co_freevars, closure or (), strict=True))}
             result = frame.run()
             cg = frame.cg
             if cg is None:

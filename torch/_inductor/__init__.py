@@ -36,7 +36,9 @@ _SUBMODULES = _later.install(
     utils: fresh_inductor_cache fresh_cache
     """,
 )
-__getattr__ = _later.submodules(__name__, _SUBMODULES | {"exc", "compile_fx", "graph", "metrics"})
+__getattr__ = _later.submodules(
+    __name__, _SUBMODULES | {"exc", "compile_fx", "graph", "metrics", "test_case"}
+)
 
 
 def compile(

@@ -61,7 +61,11 @@ from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
     UserDefinedObjectVariable,
 )
-from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    RelaxedUnspecConstraint,
+    StatelessSymbolicContext,
+)
 
 if TYPE_CHECKING:
     from torch._dynamo.symbolic_convert import Frame
@@ -84,6 +88,8 @@ _TYPING = (
     typing._BaseGenericAlias,
 )
 _EXACT: dict[type, Callable] = {}
+# Members of a set that are equal to themselves alone.
+_MEMBERS = (type, types.FunctionType, types.BuiltinFunctionType)
 
 
 def wrap(tx: Frame, value: object, source: Source | None = None) -> VariableTracker:
@@ -154,7 +160,7 @@ def _maybe_symbolic(tx: Frame, value: int | float, source: Source) -> VariableTr
     tx.out.guard(source, "TYPE_MATCH", int)
     node = tx.out.add_input(source, value, number)
     tx.out.symbol_nodes[str(number)] = node
-    tx.out.shape_sources.append((number, source))
+    tx.out.shape_sources.append((number, source, None))
     made = SymNodeVariable(node, number, source)
     tx.out.symbol_inputs[source] = made
     return made
@@ -258,7 +264,7 @@ def _mapping_proxy(
 
 def _set(tx: Frame, value: set, source: Source | None) -> VariableTracker:
     if source is not None:
-        if not all(is_constant_type(type(item)) or isinstance(item, type) for item in value):
+        if not all(is_constant_type(type(i)) or isinstance(i, _MEMBERS) for i in value):
             return UnknownVariable(value, source)
         tx.out.guard(source, "EQUALS_MATCH", type(value)(value))
     items = {}
@@ -507,11 +513,12 @@ def wrap_tensor(tx: Frame, value: torch.Tensor, source: Source | None) -> Variab
     sizes = tuple(fake.shape)
     if any(isinstance(s, torch.SymInt) for s in sizes):
         bind_symbols(tx, fake, source, value)
-        out.shape_sources.append((fake, source))
+        out.shape_sources.append((fake, source, context))
     known = [None if isinstance(s, torch.SymInt) else int(s) for s in sizes]
     steps = [None if isinstance(s, torch.SymInt) else int(s) for s in fake.stride()]
     out.guard(source, "TENSOR_MATCH", (value, known, steps))
     node = out.add_input(source, value, fake)
+    out.tensor_sources.append(source)
     made = TensorVariable(node, fake, source, value)
     out.known[id(value)] = made
     out.keep.append(value)
@@ -560,9 +567,13 @@ def size_of(tx: Frame, tensor: TensorVariable, dim: int) -> VariableTracker:
     return SymNodeVariable.create(node, size)
 
 
-def dynamic_context(dims: list[DimDynamic]) -> StatelessSymbolicContext:
-    """The context of a tensor whose sizes may be symbols."""
-    return StatelessSymbolicContext(dynamic_sizes=dims)
+def dynamic_context(dims: list[DimDynamic], promised: set[int]) -> StatelessSymbolicContext:
+    """The context of a tensor whose sizes may be symbols; those promised must not be fixed."""
+    promises = [
+        RelaxedUnspecConstraint(warn_only=False) if i in promised else None
+        for i in range(len(dims))
+    ]
+    return StatelessSymbolicContext(dynamic_sizes=dims, constraint_sizes=promises)
 
 
 def is_local(source: Source) -> bool:

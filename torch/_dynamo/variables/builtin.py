@@ -377,10 +377,42 @@ def _id(tx: Frame, vt: VariableTracker) -> VariableTracker:
     if value is None:
         value = getattr(vt, "real", None)
     if value is None or (vt.source is None and not vt.is_python_constant()):
-        unimplemented("id() of a new object", f"id({vt!r})", "its address is not known")
+        return FakeIdVariable(vt)
     if vt.source is not None:
         tx.out.guard(vt.source, "ID_MATCH", value)
     return ConstantVariable(id(value))
+
+
+class FakeIdVariable(VariableTracker):
+    """id() of an object that the trace made: it can be compared and be a key, and is no number."""
+
+    __slots__ = ("vt",)
+
+    def __init__(self, vt: VariableTracker) -> None:
+        super().__init__(None)
+        self.vt = vt
+
+    def python_type(self) -> type:
+        return int
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def hash_key(self, tx: Frame) -> object:
+        return ("id", id(self.vt))
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def is_same(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, FakeIdVariable) and other.vt is self.vt
+
+
+@handler(locals)
+def _locals(tx: Frame) -> VariableTracker:
+    names = {**tx.locals, **{n: c.load(tx) for n, c in tx.cells.items()}}
+    pairs = [(ConstantVariable(n), v.realize()) for n, v in names.items() if v is not None]
+    return ConstDictVariable.of(tx, pairs)
 
 
 @handler(hash)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._dynamo.exc import raise_observed, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch.utils._pytree import TreeSpec
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -43,6 +44,7 @@ CONSTANT_TYPES = frozenset(
         pathlib.PosixPath,
         pathlib.PurePosixPath,
         torch.finfo,
+        TreeSpec,
         torch.iinfo,
     }
 )

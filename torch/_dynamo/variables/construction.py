@@ -429,7 +429,7 @@ def _object(tx: Frame) -> VariableTracker:
 def _super(tx: Frame, *args: VariableTracker) -> VariableTracker:
     if not args:
         cell = tx.cells.get("__class__")
-        first = tx.code.co_varnames[0]
+        first = tx.program.origin.co_varnames[0]
         obj = tx.locals.get(first) or tx.cells[first].load(tx)
         args = (cell.load(tx), obj.realize())
     return SuperVariable(args[0].as_python_constant(), args[1])

@@ -12,7 +12,12 @@ from torch._dynamo.exc import raise_error, unimplemented
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
-from torch._dynamo.variables.lists import ListVariable, SizeVariable, TupleVariable
+from torch._dynamo.variables.lists import (
+    ListVariable,
+    SizeVariable,
+    SliceVariable,
+    TupleVariable,
+)
 
 if TYPE_CHECKING:
     import torch.fx
@@ -198,13 +203,28 @@ class TensorVariable(VariableTracker):
         return (self.getitem(tx, ConstantVariable(i)) for i in range(count))
 
     def getitem(self, tx: Frame, key: VariableTracker) -> VariableTracker:
-        return tx.out.call(tx, operator.getitem, [self, key], {})
+        return tx.out.call(tx, operator.getitem, [self, numbers_in_slices(tx, key)], {})
 
     def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
+        key = numbers_in_slices(tx, key)
         tx.out.call_effect(tx, operator.setitem, [self, key, value], {})
 
     def reconstruct(self, cg: Codegen) -> str:
         raise AssertionError("a tensor is an output of the graph")
+
+
+def numbers_in_slices(tx: Frame, key: VariableTracker) -> VariableTracker:
+    """An index whose slices have tensors as bounds needs their numbers."""
+    if isinstance(key, SliceVariable):
+        if any(isinstance(item, TensorVariable) for item in key.items):
+            bounds = [
+                item.call_method(tx, "item", [], {}) if isinstance(item, TensorVariable) else item
+                for item in key.items
+            ]
+            return SliceVariable(bounds)
+    elif type(key) is TupleVariable:
+        return TupleVariable([numbers_in_slices(tx, item.realize()) for item in key.items])
+    return key
 
 
 def _size(self: TensorVariable, tx: Frame, dim: VariableTracker | None = None) -> object:
@@ -277,10 +297,16 @@ def _new(self: TensorVariable, tx: Frame, *args: VariableTracker, **kwargs: obje
 def _tolist(self: TensorVariable, tx: Frame) -> object:
     from torch._dynamo import config
 
-    if not config.capture_scalar_outputs:
+    integer = not (self.fake.is_floating_point() or self.fake.is_complex())
+    if not config.capture_scalar_outputs and not integer:
         return None
     if self.fake.dim() == 0:
-        return self.call_method(tx, "item", [], {})
+        mode = tx.out.fake_mode
+        before, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
+        try:
+            return tx.out.call_method(tx, "item", [self], {})
+        finally:
+            mode.allow_scalar_outputs = before
     return ListVariable([row.call_method(tx, "tolist", [], {}) for row in self.unpack(tx)])
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import math
 import types
+import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,9 @@ def call(
 ) -> VariableTracker:
     """A call of `value` by its rule."""
     if rule is GRAPH:
+        if isinstance(value, types.FunctionType) and trace_rules.explicit(value) is GRAPH:
+            # Allowed by the program, which may call it for its effect.
+            return tx.out.call_effect(tx, value, args, kwargs)
         return call_in_graph(tx, value, args, kwargs)
     if callable(rule):
         try:
@@ -46,7 +50,7 @@ def call(
     if rule is INLINE:
         return tx.inline(fn, args, kwargs)
     if rule is FORBID:
-        raise AssertionError(f"Forbidden callable: {value}")
+        raise AssertionError(f"Attempt to trace forbidden callable {value}")
     if isinstance(rule, tuple) and rule[0] == "substitute":
         return VariableTracker.build(tx, rule[1]).call_function(tx, args, kwargs)
     if isinstance(rule, tuple) and rule[0] == "value":
@@ -147,6 +151,8 @@ for _fn in (torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling):
 for _fn in (torch.compiler.is_exporting, torch.jit.is_scripting, torch.jit.is_tracing):
     trace_rules.register(_fn, _state(False))
 trace_rules.register(torch._C._get_tracing_state, _state(None))
+for _name in ("mark_dynamic", "mark_static", "maybe_mark_dynamic", "mark_unbacked"):
+    trace_rules.register(getattr(torch._dynamo, _name), FORBID)
 trace_rules.register(torch.fx._symbolic_trace.is_fx_tracing, _state(False))
 if hasattr(torch._utils, "is_compiling"):
     trace_rules.register(torch._utils.is_compiling, _state(True))
@@ -182,6 +188,11 @@ for _fn in (
     else torch.is_grad_enabled,
 ):  # fmt: skip
     trace_rules.register(_fn, _ask(_fn))
+
+
+@handler(typing.cast)
+def _cast(tx: Frame, typ: VariableTracker, val: VariableTracker) -> VariableTracker:
+    return val
 
 
 @handler(torch.jit.annotate)
@@ -307,7 +318,21 @@ def apply_autograd_function(
     for vt in args:
         if not isinstance(vt, TensorVariable | SymNodeVariable) and not vt.is_python_constant():
             unimplemented("autograd.Function", f"{value}", "an argument that is not a tensor")
-    return tx.out.call_effect(tx, value.apply, args, kwargs)
+    holder = ClassNodeVariable(tx.out.attribute_node(value.__name__, value), value)
+    return tx.out.node(tx, "call_method", "apply", [holder, *args], kwargs, True)
+
+
+class ClassNodeVariable(UserDefinedClassVariable):
+    """A class that the graph reads from its own module."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: torch.fx.Node, value: type) -> None:
+        super().__init__(value)
+        self.node = node
+
+    def as_proxy(self) -> object:
+        return self.node
 
 
 for _fn, _other in (*polyfills.SUBSTITUTES.items(), *transforms.SUBSTITUTES.items()):

@@ -518,7 +518,11 @@ class UserDefinedObjectVariable(VariableTracker):
                 result = found.call_function(tx, [], {})
                 if not result.is_python_constant():
                     return result
-                return bool(result.as_python_constant())
+                value = result.as_python_constant()
+                if name == "__bool__" and not isinstance(value, bool):
+                    kind = type(value).__name__
+                    raise_error(tx, TypeError, f"__bool__ should return bool, returned {kind}")
+                return bool(value)
         return True
 
     def length(self, tx: Frame) -> VariableTracker:

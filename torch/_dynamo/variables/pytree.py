@@ -1,0 +1,119 @@
+"""Trees of torch.utils._pytree. The C functions that take trees apart and put them together run on
+real containers whose leaves are marks for trackers; a tree's structure is a constant."""
+
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING
+
+from torch._C import _pytree
+from torch._dynamo.exc import unimplemented
+from torch._dynamo.trace_rules import handler
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.constant import NONE, ConstantVariable
+from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
+from torch._dynamo.variables.lists import (
+    BaseListVariable,
+    DequeVariable,
+    ListVariable,
+    NamedTupleVariable,
+    RangeVariable,
+    SizeVariable,
+    TupleVariable,
+)
+from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+from torch.utils import _pytree as pytree
+
+if TYPE_CHECKING:
+    from torch._dynamo.symbolic_convert import Frame
+
+
+class Leaf:
+    """A mark for a tracker."""
+
+    __slots__ = ("vt",)
+
+    def __init__(self, vt: VariableTracker) -> None:
+        self.vt = vt
+
+
+def marked(tx: Frame, vt: VariableTracker, is_leaf: VariableTracker | None) -> object:
+    """A tree of trackers as real containers of marks."""
+    vt = vt.realize()
+    if is_leaf is not None and tx.truth(is_leaf.call_function(tx, [vt], {})):
+        return Leaf(vt)
+    below = lambda item: marked(tx, item, is_leaf)
+    if isinstance(vt, ConstantVariable) and vt.value is None:
+        return None
+    if isinstance(vt, NamedTupleVariable) and hasattr(vt.tuple_cls, "_make"):
+        return vt.tuple_cls._make([below(item) for item in vt.items])
+    if isinstance(vt, RangeVariable | SizeVariable | NamedTupleVariable):
+        return Leaf(vt)
+    if isinstance(vt, DequeVariable):
+        return collections.deque([below(item) for item in vt.items], vt.maxlen)
+    if isinstance(vt, BaseListVariable):
+        return vt.cls([below(item) for item in vt.items])
+    if isinstance(vt, ConstDictVariable):
+        plain = {k.as_python_constant(): below(v) for k, v in vt.pairs(tx)}
+        if isinstance(vt, DefaultDictVariable):
+            return collections.defaultdict(vt.default_factory.as_python_constant(), plain)
+        return vt.cls(plain)
+    if isinstance(vt, UserDefinedObjectVariable) and vt.cls in pytree.SUPPORTED_NODES:
+        unimplemented("tree", repr(vt), "a container of the program's own in a tree")
+    return Leaf(vt)
+
+
+def unmarked(tx: Frame, tree: object) -> VariableTracker:
+    """Real containers of marks as a tracker."""
+    if isinstance(tree, Leaf):
+        return tree.vt
+    cls = type(tree)
+    if cls is list:
+        return ListVariable([unmarked(tx, item) for item in tree])
+    if cls is tuple:
+        return TupleVariable([unmarked(tx, item) for item in tree])
+    if isinstance(tree, tuple) and hasattr(cls, "_make"):
+        return NamedTupleVariable([unmarked(tx, item) for item in tree], cls)
+    if cls is collections.deque:
+        return DequeVariable([unmarked(tx, item) for item in tree], maxlen=tree.maxlen)
+    if cls is dict or cls is collections.OrderedDict:
+        pairs = [(VariableTracker.build(tx, k), unmarked(tx, v)) for k, v in tree.items()]
+        return ConstDictVariable.of(tx, pairs, cls)
+    if cls is collections.defaultdict:
+        pairs = [(VariableTracker.build(tx, k), unmarked(tx, v)) for k, v in tree.items()]
+        factory = VariableTracker.build(tx, tree.default_factory)
+        return DefaultDictVariable(ConstDictVariable.of(tx, pairs).items, factory)
+    return VariableTracker.build(tx, tree)
+
+
+def _wanted(is_leaf: VariableTracker) -> VariableTracker | None:
+    return None if is_leaf.is_same(NONE) else is_leaf
+
+
+@handler(_pytree.flatten)
+def _flatten(tx: Frame, tree: VariableTracker, is_leaf: VariableTracker = NONE) -> VariableTracker:
+    leaves, spec = _pytree.flatten(marked(tx, tree, _wanted(is_leaf)), None)
+    return TupleVariable(
+        [ListVariable([unmarked(tx, leaf) for leaf in leaves]), ConstantVariable(spec)]
+    )
+
+
+@handler(_pytree.unflatten)
+def _unflatten(tx: Frame, leaves: VariableTracker, spec: VariableTracker) -> VariableTracker:
+    marks = [Leaf(item) for item in leaves.unpack(tx)]
+    return unmarked(tx, _pytree.unflatten(marks, spec.as_python_constant()))
+
+
+@handler(_pytree.map)
+def _map(
+    tx: Frame, fn: VariableTracker, tree: VariableTracker, is_leaf: VariableTracker = NONE
+) -> VariableTracker:
+    leaves, spec = _pytree.flatten(marked(tx, tree, _wanted(is_leaf)), None)
+    mapped = [Leaf(fn.call_function(tx, [unmarked(tx, leaf)], {})) for leaf in leaves]
+    return unmarked(tx, _pytree.unflatten(mapped, spec))
+
+
+@handler(_pytree.leaves)
+def _leaves(tx: Frame, tree: VariableTracker, is_leaf: VariableTracker = NONE) -> VariableTracker:
+    leaves = _pytree.leaves(marked(tx, tree, _wanted(is_leaf)), None)
+    return ListVariable([unmarked(tx, leaf) for leaf in leaves])
