@@ -286,6 +286,25 @@ def test_custom_pass_sees_the_graph_before_it_is_compiled() -> None:
     assert seen == ["aten.add.Tensor"]
 
 
+def test_graph_that_reads_data_runs_as_it_is() -> None:
+    module = make_fx(lambda x: torch.nonzero(x) + 1)(torch.tensor([0.0, 2.0, 3.0]))
+    run = compile_fx_inner(module, [torch.ones(3)])
+    assert run([torch.tensor([1.0, 0.0, 4.0])])[0].tolist() == [[1], [3]]
+    assert len(metrics.not_lowered) == 1
+    metrics.not_lowered.clear()
+
+
+def test_graph_of_unknown_shapes_that_reads_data_runs_as_it_is() -> None:
+    module = make_fx(lambda x: x.sum() + torch.nonzero(x).sum())(torch.tensor([0.0, 2.0]))
+    symbolic = make_fx(lambda x: x + 1, tracing_mode="symbolic")(torch.ones(5))
+    run = compile_fx_inner(module, _examples(symbolic))
+    for values in ([1.0, 0.0, 4.0], [0.0, 3.0]):
+        x = torch.tensor(values)
+        assert torch.equal(run([x])[0], x.sum() + torch.nonzero(x).sum())
+    assert len(metrics.not_lowered) == 1
+    metrics.not_lowered.clear()
+
+
 def test_torch_compile_uses_the_compiler_when_no_backend_is_named() -> None:
     torch._dynamo.reset()
 

@@ -97,6 +97,11 @@ class Maker(graphs.Maker):
             self.steps.pop()
             del self.state[before:]
 
+    def many(self) -> None:
+        # Tracing a program of thousands of views takes minutes.
+        if all(t.numel() < 100 for t in self.state):
+            super().many()
+
     def compute(self) -> None:
         i, j = self.pick(), self.pick()
         if self.random.random() < 0.5:
@@ -189,6 +194,9 @@ WAYS: dict[str, Callable[[Program, Tensors], Tensors]] = {
 
 def bits(t: torch.Tensor) -> tuple:
     raw = t.detach().contiguous()
+    if raw.is_floating_point() or raw.is_complex():
+        # Which of two NaNs goes on, and with it the sign, is up to the processor.
+        raw = raw.masked_fill(raw.isnan(), float("nan"))
     if raw.dtype is torch.bfloat16:
         raw = raw.view(torch.int16)
     return tuple(t.shape), t.dtype, raw.numpy().tobytes()

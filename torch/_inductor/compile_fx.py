@@ -7,10 +7,10 @@ import functools
 from collections.abc import Callable, Sequence
 
 from torch import fx
-from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor import config, metrics
-from torch._inductor.graph import NotLowered, compiled_graph
+from torch._inductor.graph import FirstCall, NotLowered, as_it_is, compiled_graph
 
 __all__ = ["compile_fx", "compile_fx_inner"]
 
@@ -29,16 +29,17 @@ def compile_fx_inner(
         compiled, made = compiled_graph(gm, example_inputs)
     except NotLowered as reason:
         metrics.not_lowered.append(str(reason))
-        return make_boxed_func(gm.forward)
+        return as_it_is(gm)
     metrics.ir_nodes_pre_fusion += len(gm.graph.nodes)
-    if made is not None:
-        text, kernels, calls, nbytes = made
-        metrics.generated_kernel_count += kernels
-        metrics.generated_cpp_vec_kernel_count += kernels
-        metrics.num_calls += calls
-        metrics.num_bytes_accessed += nbytes
-        if config.debug:
-            print(text)
+    if made is None:
+        return FirstCall(compiled, gm)
+    text, kernels, calls, nbytes = made
+    metrics.generated_kernel_count += kernels
+    metrics.generated_cpp_vec_kernel_count += kernels
+    metrics.num_calls += calls
+    metrics.num_bytes_accessed += nbytes
+    if config.debug:
+        print(text)
     return compiled
 
 

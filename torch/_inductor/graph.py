@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import fx
+from torch._inductor import metrics
 
-__all__ = ["NotLowered", "compiled_graph"]
+__all__ = ["FirstCall", "NotLowered", "as_it_is", "compiled_graph"]
 
 
 class NotLowered(Exception):
@@ -113,5 +114,41 @@ def compiled_graph(
         if any(map(_is_symbolic, example_inputs)):
             return compiled, None
         return compiled, compiled.prepare(list(example_inputs))
-    except NotImplementedError as error:
+    except RuntimeError as error:  # of which NotImplementedError is one
         raise NotLowered(str(error)) from error
+
+
+def as_it_is(module: fx.GraphModule) -> Callable[[list[object]], Sequence[object]]:
+    """The graph, run node by node, with the interface of a compiled one."""
+
+    def run(args: list[object]) -> Sequence[object]:
+        out = module.forward(*args)
+        return out if isinstance(out, (list, tuple)) else [out]
+
+    run._boxed_call = True
+    return run
+
+
+class FirstCall:
+    """A compiled function whose shapes are known when it is called: if no plan can be made for the
+    first arguments the graph is run as it is from then on."""
+
+    _boxed_call = True
+
+    def __init__(self, compiled: torch._C._inductor.Compiled, module: fx.GraphModule) -> None:
+        self.run: Callable[[list[object]], Sequence[object]] = self._first
+        self.compiled = compiled
+        self.module = module
+
+    def __call__(self, args: list[object]) -> Sequence[object]:
+        return self.run(args)
+
+    def _first(self, args: list[object]) -> Sequence[object]:
+        try:
+            self.compiled.prepare(args)
+        except RuntimeError as reason:
+            metrics.not_lowered.append(str(reason))
+            self.run = as_it_is(self.module)
+        else:
+            self.run = self.compiled
+        return self.run(args)
