@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 _ENTRY_POINTS = "torch_dynamo_backends"
 # Names of PyTorch whose compilers are not here: they are known, and asking for one says so.
-_ABSENT = frozenset(
-    "cudagraphs onnxrt openxla openxla_eval tvm tensorrt ts aot_ts".split()
-)
+_ABSENT = frozenset("cudagraphs onnxrt openxla openxla_eval tvm tensorrt ts aot_ts".split())
 
 
 class CompiledFn(Protocol):

@@ -69,7 +69,8 @@ const Library* library() {
 }
 
 void* handle_of(int device) {
-  thread_local void* handles[c10::cuda::kMaxDevices] = {};
+  // On the heap: room for thread-local variables is scarce, see test_package_names.py.
+  thread_local auto* handles = new void*[c10::cuda::kMaxDevices]();
   void*& handle = handles[device];
   if (handle == nullptr) {
     const Status status = library()->cudnnCreate(&handle);

@@ -225,10 +225,12 @@ struct Call {
     for (int64_t d = 0; d < a.dim() - 2; ++d) count *= a.size(d);
     const int device = a.device().index();
     const CUstream stream = c10::cuda::getCurrentCUDAStream(a.device().index()).stream();
-    thread_local struct {
+    struct Handles {
       Handle solver, blas;
       void *params, *jacobi;
-    } handles[c10::cuda::kMaxDevices] = {};
+    };
+    // On the heap: room for thread-local variables is scarce, see test_package_names.py.
+    thread_local auto* handles = new Handles[c10::cuda::kMaxDevices]();
     auto& own = handles[device];
     if (own.solver == nullptr) {
       check(cusolver.cusolverDnCreate(&own.solver), "cusolverDnCreate", a);
