@@ -576,3 +576,27 @@ def test_input_whose_shape_a_captured_program_changes_is_traced_with_its_own():
     y.copy_(x)
     torch.testing.assert_close(compiled(x), turn(y))
     assert x.shape == y.shape == (3, 2)
+
+
+@pytest.mark.parametrize("partition", [default_partition, min_cut_rematerialization_partition])
+def test_dynamic_function_compiles_once_for_all_sizes(partition):
+    graphs = []
+
+    def note(module, inputs):
+        graphs.append(module)
+        return module
+
+    def f(a, w):
+        return nn.functional.linear(a, w).tanh().sum(0).mean(0)
+
+    compiled = aot_function(
+        f, fw_compiler=note, bw_compiler=note, partition_fn=partition, dynamic=True
+    )
+    for rows in (4, 7, 9):
+        ours = [torch.randn(rows, 5).requires_grad_(), torch.randn(3, 5).requires_grad_()]
+        plain = [t.detach().requires_grad_() for t in ours]
+        compiled(*ours).backward()
+        f(*plain).backward()
+        for got, expected in zip(ours, plain, strict=True):
+            torch.testing.assert_close(got.grad, expected.grad, rtol=1e-5, atol=1e-6)
+    assert len(graphs) == 2
