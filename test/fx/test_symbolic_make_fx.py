@@ -163,6 +163,26 @@ def test_mask_gives_a_size_that_depends_on_data():
         traced(lambda a: 1 if a[a > 0].shape[0] > 3 else 2, torch.randn(4, 5))
 
 
+def test_assignment_under_a_mask_of_a_size_that_depends_on_data_is_traced():
+    def f(a, valid):
+        chosen = a[valid]
+        right = chosen[:, 0] > 0
+        chosen[right] = chosen[right].flip(-1)
+        return chosen
+
+    module = traced(f, torch.randn(4, 3), torch.tensor([True, False, True, True]))
+    a, valid = (
+        torch.tensor([[1.0, 2.0], [-3.0, 4.0], [5.0, 6.0]]),
+        torch.tensor([True, True, False]),
+    )
+    assert module(a, valid).tolist() == [[2, 1], [-3, 4]]
+
+
+def test_error_about_a_tensor_of_unknown_size_names_the_symbol():
+    with pytest.raises(IndexError, match=r"self: float32\[u0\]"):
+        traced(lambda a: a[a > 0].unsqueeze(9), torch.randn(4))
+
+
 def test_guards_name_the_inputs_given_as_variables_and_leave_out_the_range_of_sizes():
     def f(a):
         assert a.shape[0] < 20

@@ -107,7 +107,7 @@ void append(std::string& out, const Tensor& tensor) {
     return;
   }
   out += c10::info(tensor.scalar_type()).name;
-  c10::append(out, tensor.sizes());
+  c10::append(out, tensor.sym_sizes()); // symbols as they are: a message decides nothing
   out += ' ';
   out += tensor.device().str();
 }

@@ -12,13 +12,17 @@
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
+#include <algorithm>
+
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
 #include <ATen/functorch/Level.h>
 #include <ATen/ops/alias.h>
+#include <ATen/ops/expand.h>
 #include <ATen/ops/fill.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_put.h>
+#include <ATen/ops/reshape.h>
 #include <ATen/ops/select.h>
 #include <ATen/ops/slice.h>
 #include <c10/util/SmallVector.h>
@@ -332,8 +336,8 @@ Value read_value(const Tensor& self, PyObject* o) {
 // Without its leading dimensions of length 1, which assignment ignores.
 Tensor without_leading_ones(const Tensor& value, int64_t keep) {
   int64_t skip = 0;
-  while (value.dim() - skip > keep && value.size(skip) == 1) ++skip;
-  return skip == 0 ? value : value.reshape(value.sizes().slice(skip));
+  while (value.dim() - skip > keep && value.sym_size(skip).raw() == 1) ++skip;
+  return skip == 0 ? value : at::_ops::reshape::call(value, value.sym_sizes().slice(skip));
 }
 
 void store(const Tensor& target, const Value& value) {
@@ -347,11 +351,16 @@ void store(const Tensor& target, const Value& value) {
     return;
   }
   const Tensor& source = value.tensor;
-  if (source.sizes() == target.sizes()) {
+  const c10::SymIntArrayRef wanted = target.sym_sizes();
+  // The same numbers, or the same symbols.
+  const bool fits =
+      std::equal(wanted.begin(), wanted.end(), source.sym_sizes().begin(), source.sym_sizes().end(),
+                 [](c10::SymInt a, c10::SymInt b) { return a.raw() == b.raw(); });
+  if (fits) {
     target.copy_(source);
     return;
   }
-  target.copy_(without_leading_ones(source, target.dim()).expand(target.sizes()));
+  target.copy_(at::_ops::expand::call(without_leading_ones(source, target.dim()), wanted, false));
 }
 
 void store_indexed(const Tensor& view, IndexList& indices, const Value& value) {
