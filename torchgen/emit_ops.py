@@ -60,6 +60,11 @@ class _Form:
         self.options = op.options_args if options else ()
 
     def parameters(self, defaults: bool = True, skip_self: bool = False) -> list[str]:
+        declared = self._declared(defaults, skip_self)
+        required = self.op.cpp_required.get((skip_self, self.name, len(declared)), 0)
+        return [p.split(" = ")[0] if i < required else p for i, p in enumerate(declared)]
+
+    def _declared(self, defaults: bool, skip_self: bool) -> list[str]:
         groups: list[list[Argument]] = [[], []]
         seen_options = False
         for arg in self.args:
@@ -162,6 +167,26 @@ def front_end_factories(model: Model) -> str:
     return "".join(parts)
 
 
+def family_namespace(model: Model, family: str) -> str:
+    """torch::fft::fft for at::fft_fft: the functions of a family under their own namespace."""
+    prefix = family + "_"
+    bases = {b: ops for b, ops in model.by_base().items() if b.startswith(prefix)}
+    parts = [BANNER, "#pragma once\n"]
+    parts += [f"#include <ATen/ops/{base}.h>\n" for base in bases]
+    if family == "fft":
+        parts.append("#include <torch/csrc/autograd/generated/factories.h>\n")
+    parts.append(f"\nnamespace torch::{family} {{\n")
+    for ops in bases.values():
+        for op in ops:
+            for form in _forms(op, methods=False) if "function" in op.variants else ():
+                text = _front_end_function(form)
+                text = text.replace("detail::as_wanted", "torch::detail::as_wanted")
+                short = form.name.removeprefix(prefix)
+                parts.append(text.replace(f" {form.name}(", f" {short}(", 1))
+    parts.append(f"}}  // namespace torch::{family}\n")
+    return "".join(parts)
+
+
 # ---- methods -------------------------------------------------------------------------------------
 
 
@@ -185,6 +210,7 @@ def method_declarations(model: Model, hand_written: frozenset[str]) -> str:
         for form in _method_forms(ops, hand_written):
             params = ", ".join(form.parameters(skip_self=True))
             parts.append(f"{cpp.return_type(form.op.schema)} {form.name}({params}) const;\n")
+    parts.append("#include <ATen/core/TensorUser.inc>\n")
     return "".join(parts)
 
 
@@ -275,12 +301,38 @@ def check_overloads(model: Model, hand_written: frozenset[str]) -> None:
                     )
 
 
+def drop_clashing_defaults(model: Model) -> None:
+    """Two overloads that the same call would fit are told apart by taking defaults from the longer
+    one: `arange(0, 5)` is the one without a step."""
+    for methods in (False, True):
+        by_name: dict[str, list[_Form]] = {}
+        for op in model.ops:
+            if ("method" if methods else "function") in op.variants:
+                for form in _forms(op, methods):
+                    by_name.setdefault(form.name, []).append(form)
+        for forms in by_name.values():
+            taken: set[tuple[str, ...]] = set()
+            for form in sorted(forms, key=lambda f: len(f.parameters(skip_self=methods))):
+                params = form.parameters(skip_self=methods)
+                types = tuple(p.split(" = ")[0].rsplit(" ", 1)[0] for p in params)
+                required = sum(" = " not in p for p in params)
+                clash = [n for n in range(required, len(params)) if types[:n] in taken]
+                if clash:
+                    required = clash[-1] + 1
+                    form.op.cpp_required[methods, form.name, len(params)] = required
+                taken.update(types[:n] for n in range(required, len(params) + 1))
+
+
 def emit(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
+    drop_clashing_defaults(model)
     check_overloads(model, hand_written)
     by_base = model.by_base()
     files = {f"ATen/ops/{base}.h": ops_header(base, ops) for base, ops in by_base.items()}
     files["ATen/Functions.h"] = functions_header(list(by_base))
     files["torch/csrc/autograd/generated/factories.h"] = front_end_factories(model)
+    for family in ("fft", "linalg", "special"):
+        header = f"torch/csrc/autograd/generated/{family}_namespace.h"
+        files[header] = family_namespace(model, family)
     files["ATen/core/TensorMethods.inc"] = method_declarations(model, hand_written)
     files.update(method_files(model, hand_written))
     files["ATen/OpTable.cpp"] = op_table(model)

@@ -130,6 +130,9 @@ class Op:
     functional: Op | None = None  # for the in-place and out variants that an entry asked for
     alias_of: Op | None = None
     target: Op | None = None  # foreach: the operator called on each tensor
+    # How many parameters of its C++ functions must be given, where an overload would else be
+    # ambiguous: (is it a method, name, number of parameters) -> count.
+    cpp_required: dict[tuple[bool, str, int], int] = dataclasses.field(default_factory=dict)
 
     @property
     def base(self) -> str:

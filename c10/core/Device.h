@@ -53,7 +53,7 @@ struct C10_API Device {
   // Parses "cpu", "cuda:1", ...; throws Error with the list of accepted kinds.
   explicit Device(std::string_view text);
 
-  constexpr DeviceType type() const { return type_; }
+  CRESSET_USER_MEMBERS(Device) constexpr DeviceType type() const { return type_; }
   constexpr DeviceIndex index() const { return index_; }
   constexpr bool has_index() const { return index_ >= 0; }
   constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }

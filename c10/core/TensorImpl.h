@@ -213,7 +213,7 @@ class C10_API TensorImpl : public intrusive_ptr_target {
     autograd_meta_ = std::move(meta);
   }
 
-  ExtraMeta* extra() const { return extra_.get(); }
+  CRESSET_USER_MEMBERS(TensorImpl) ExtraMeta* extra() const { return extra_.get(); }
   ExtraMeta& ensure_extra();
 
   // Copies geometry, type, storage and flags (not autograd, views, versions or Python identity) of
@@ -300,3 +300,7 @@ extern C10_API thread_local AutogradState tls_autograd_state
     __attribute__((tls_model("initial-exec")));
 
 } // namespace c10
+
+#ifndef CRESSET_KERNEL_TU
+#include <c10/core/BackendMeta.h>
+#endif

@@ -61,7 +61,7 @@ class TensorOptions {
   Device device() const { return device_ ? *device_ : Device(); }
   Layout layout() const { return layout_ ? *layout_ : Layout::Strided; }
   bool requires_grad() const { return requires_grad_ && *requires_grad_; }
-  bool pinned_memory() const { return pinned_ && *pinned_; }
+  CRESSET_USER_MEMBERS(TensorOptions) bool pinned_memory() const { return pinned_ && *pinned_; }
   std::optional<ScalarType> dtype_opt() const { return dtype_; }
   std::optional<Device> device_opt() const { return device_; }
   std::optional<Layout> layout_opt() const { return layout_; }
@@ -82,3 +82,7 @@ inline TensorOptions dtype(ScalarType v) { return TensorOptions(v); }
 inline TensorOptions device(Device v) { return TensorOptions(v); }
 
 } // namespace c10
+
+#ifndef CRESSET_KERNEL_TU
+#include <c10/core/TensorOptionsUser.h>
+#endif

@@ -25,3 +25,33 @@
 #define C10_CONCATENATE(a, b) C10_CONCATENATE_IMPL(a, b)
 #define C10_UID __COUNTER__
 #define C10_ANONYMOUS_VARIABLE(name) C10_CONCATENATE(name, __COUNTER__)
+
+// For extensions; the library itself needs none of these.
+#define C10_IMPORT C10_EXPORT
+#define C10_CUDA_API C10_EXPORT
+#define TORCH_CUDA_CPP_API C10_EXPORT
+#define TORCH_CUDA_CU_API C10_EXPORT
+#define C10_NODISCARD [[nodiscard]]
+#define C10_FALLTHROUGH [[fallthrough]]
+#define C10_RESTRICT __restrict
+#define C10_STRINGIZE_IMPL(x) #x
+#define C10_STRINGIZE(x) C10_STRINGIZE_IMPL(x)
+#define C10_DISABLE_COPY_AND_ASSIGN(type)                                                          \
+  type(const type&) = delete;                                                                      \
+  type& operator=(const type&) = delete
+#if defined(__CUDACC__)
+#define C10_HOST __host__
+#define C10_DEVICE __device__
+#else
+#define C10_HOST
+#define C10_DEVICE
+#endif
+#define C10_HOST_DEVICE C10_HOST C10_DEVICE
+
+// Marks where a core class has members for code outside of the library: see UserMembers.h.
+#if defined(CRESSET_KERNEL_TU) || defined(__CUDACC_RTC__)
+#define CRESSET_USER_MEMBERS(Class)
+#define CRESSET_APPEND_PART append
+#else
+#include <c10/macros/UserMembers.h>
+#endif

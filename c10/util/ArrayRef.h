@@ -33,7 +33,7 @@ template <class T> class ArrayRef {
   constexpr ArrayRef(std::initializer_list<T> list) : data_(list.begin()), size_(list.size()) {}
 #pragma GCC diagnostic pop
 
-  constexpr const T* data() const { return data_; }
+  CRESSET_USER_MEMBERS(ArrayRef) constexpr const T* data() const { return data_; }
   constexpr size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
   constexpr const T* begin() const { return data_; }
@@ -69,7 +69,7 @@ template <class T> class OptionalArrayRef : public std::optional<ArrayRef<T>> {
                                   (!std::is_arithmetic_v<C> || std::is_same_v<C, T>);
 
  public:
-  constexpr OptionalArrayRef() = default;
+  CRESSET_USER_MEMBERS(OptionalArrayRef) constexpr OptionalArrayRef() = default;
   constexpr OptionalArrayRef(std::nullopt_t) {}
   constexpr OptionalArrayRef(const Base& list) : Base(list) {}
   constexpr OptionalArrayRef(std::initializer_list<T> list) : Base(ArrayRef<T>(list)) {}
@@ -89,3 +89,7 @@ template <class T> void append(std::string& out, ArrayRef<T> list) {
 }
 
 } // namespace c10
+
+#ifndef CRESSET_KERNEL_TU
+#include <c10/util/ArrayRefUser.h>
+#endif

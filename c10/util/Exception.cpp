@@ -1,5 +1,6 @@
 // Out-of-line parts of Exception.h: vtables in one place, and the formatting of numbers.
 #include <c10/util/Exception.h>
+#include <c10/util/ExceptionUser.h>
 
 #include <atomic>
 #include <cmath>
@@ -59,10 +60,34 @@ void set_warning_handler(WarningHandler handler) {
   warning_handler.store(handler ? handler : &print_warning);
 }
 
+namespace {
+thread_local at::WarningHandler* thread_handler = nullptr;
+std::atomic<bool> warn_always{false};
+
+// The process's handler, for a thread that asks for one and has none of its own.
+struct DefaultHandler final : at::WarningHandler {
+  void process(const Warning& warning) override {
+    warning_handler.load()(warning.category(), warning.msg());
+  }
+};
+} // namespace
+
+namespace WarningUtils {
+void set_warning_handler(at::WarningHandler* handler) noexcept { thread_handler = handler; }
+at::WarningHandler* get_warning_handler() noexcept {
+  static DefaultHandler handler;
+  return thread_handler ? thread_handler : &handler;
+}
+void set_warnAlways(bool always) noexcept { warn_always.store(always); }
+bool get_warnAlways() noexcept { return warn_always.load(); }
+} // namespace WarningUtils
+
 namespace detail {
 void emit_warning(const char* category, std::string message) {
-  warning_handler.load()(category, message);
+  WarningUtils::get_warning_handler()->process(Warning(category, std::move(message)));
 }
 } // namespace detail
 
 } // namespace c10
+
+at::WarningHandler::~WarningHandler() = default;

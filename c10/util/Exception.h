@@ -17,7 +17,7 @@ class C10_API Error : public std::exception {
   explicit Error(std::string message);
   ~Error() override;
   const char* what() const noexcept override { return message_.c_str(); }
-  const std::string& message() const noexcept { return message_; }
+  CRESSET_USER_MEMBERS(Error) const std::string& message() const noexcept { return message_; }
 
  private:
   std::string message_;
@@ -58,11 +58,11 @@ C10_API void append(std::string& out, double value);
 inline void append(std::string& out, const std::string& text) {
   append(out, std::string_view(text));
 }
-
+CRESSET_USER_MEMBERS(append)
 // Concatenates anything with an `append(std::string&, const T&)` overload found by its namespace.
 template <class... Ts> std::string str(const Ts&... parts) {
   std::string out;
-  (append(out, parts), ...);
+  (CRESSET_APPEND_PART(out, parts), ...);
   return out;
 }
 
@@ -111,3 +111,7 @@ C10_API void set_warning_handler(WarningHandler handler);
       TORCH_WARN(__VA_ARGS__);                                                                     \
     }                                                                                              \
   } while (false)
+
+#ifndef CRESSET_KERNEL_TU
+#include <c10/util/ExceptionUser.h>
+#endif

@@ -95,7 +95,7 @@ template <class T> class intrusive_ptr {
   }
   static intrusive_ptr reclaim_copy(T* p) noexcept { return unsafe_retain(p); }
 
-  T* get() const noexcept { return p_; }
+  CRESSET_USER_MEMBERS(intrusive_ptr) T* get() const noexcept { return p_; }
   T& operator*() const noexcept { return *p_; }
   T* operator->() const noexcept { return p_; }
   explicit operator bool() const noexcept { return p_ != nullptr; }

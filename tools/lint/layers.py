@@ -92,7 +92,7 @@ def check_includes(table: dict[str, Any], path: str, text: str) -> Iterator[Find
         elif "/" in spelling and not spelling.startswith(("sys/", "linux/", "asm/")):
             if not is_allowed(included_path(spelling), uses):
                 yield Finding(path, line, f"{layer} may not include <{spelling}> (layers.toml)")
-        elif (ROOT / path).parent.joinpath(spelling).exists():
+        elif (ROOT / path).parent.joinpath(spelling).is_file():
             yield Finding(path, line, f'include "{spelling}" by its full path from the root')
 
 

@@ -16,6 +16,7 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/reciprocal.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/sub.h>
 
@@ -40,6 +41,7 @@ CRESSET_TENSOR_OPERATOR(!=, ne)
 CRESSET_TENSOR_OPERATOR(&, bitwise_and)
 CRESSET_TENSOR_OPERATOR(|, bitwise_or)
 CRESSET_TENSOR_OPERATOR(^, bitwise_xor)
+CRESSET_TENSOR_OPERATOR(%, remainder)
 #undef CRESSET_TENSOR_OPERATOR
 
 inline Tensor operator+(const Scalar& a, const Tensor& b) { return add(b, a); }

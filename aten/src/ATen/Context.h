@@ -1,0 +1,16 @@
+// Process-wide settings and questions, as C++ users ask them.
+#pragma once
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Utils.h>
+#include <ATen/core/Context.h>
+#include <c10/core/DeviceHooks.h>
+
+namespace at {
+
+inline bool hasCUDA() {
+  c10::DeviceHooks* hooks = c10::device_hooks(DeviceType::CUDA);
+  return hooks != nullptr && hooks->device_count() > 0;
+}
+inline const Generator& default_cpu_generator() { return detail::getDefaultCPUGenerator(); }
+
+} // namespace at

@@ -1,0 +1,3 @@
+// The operators; kernels themselves are not public.
+#pragma once
+#include <ATen/Functions.h>

@@ -1,0 +1,3 @@
+// Where extensions look for at::parallel_for.
+#pragma once
+#include <ATen/parallel/Parallel.h>

@@ -1,0 +1,3 @@
+// ATen's name for dtypes.
+#pragma once
+#include <c10/core/ScalarType.h>

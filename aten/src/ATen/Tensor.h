@@ -1,0 +1,3 @@
+// ATen's name for tensors.
+#pragma once
+#include <ATen/core/Tensor.h>

@@ -1,0 +1,3 @@
+// ATen's name for accessors.
+#pragma once
+#include <c10/core/TensorAccessor.h>

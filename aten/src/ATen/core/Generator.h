@@ -1,0 +1,3 @@
+// ATen's name for generators.
+#pragma once
+#include <c10/core/Generator.h>

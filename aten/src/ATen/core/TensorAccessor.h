@@ -1,0 +1,3 @@
+// Where extensions look for accessors.
+#pragma once
+#include <c10/core/TensorAccessor.h>

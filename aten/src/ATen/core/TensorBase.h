@@ -1,0 +1,3 @@
+// TensorBase is Tensor here.
+#pragma once
+#include <ATen/core/Tensor.h>

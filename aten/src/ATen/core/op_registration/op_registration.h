@@ -1,0 +1,3 @@
+// Where extensions look for the registration of operators.
+#pragma once
+#include <ATen/core/Library.h>

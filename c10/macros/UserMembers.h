@@ -1,0 +1,149 @@
+// Members of core classes that only code outside of this library uses. Our own kernel files
+// (CRESSET_KERNEL_TU) do not see them, so that a change here recompiles none of the hundreds of
+// files which include the core headers; Tensor's generated methods are left out of those files for
+// the same reason. A class marks the place with CRESSET_USER_MEMBERS(Class). All are inline and
+// none adds data: an object is the same object in both kinds of file.
+#pragma once
+#include <array>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#define CRESSET_USER_MEMBERS(Class) CRESSET_USER_MEMBERS_##Class
+
+// This library adds no backtrace to messages.
+#define CRESSET_USER_MEMBERS_Error                                                                 \
+  const std::string& msg() const noexcept { return message_; }                                     \
+  const char* what_without_backtrace() const noexcept { return what(); }
+
+#define CRESSET_USER_MEMBERS_Device                                                                \
+  using Type = DeviceType;                                                                         \
+  Device(const std::string& text) : Device(std::string_view(text)) {}                              \
+  Device(const char* text) : Device(std::string_view(text)) {}                                     \
+  constexpr void set_index(DeviceIndex index) { index_ = index; }                                  \
+  constexpr bool is_privateuseone() const { return type_ == DeviceType::PrivateUse1; }             \
+  constexpr bool is_xpu() const { return type_ == DeviceType::XPU; }                               \
+  constexpr bool is_mps() const { return type_ == DeviceType::MPS; }
+
+#define CRESSET_USER_MEMBERS_ArrayRef                                                              \
+  template <size_t N> constexpr ArrayRef(const std::array<T, N>& a) : data_(a.data()), size_(N) {} \
+  const T& at(size_t i) const {                                                                    \
+    TORCH_CHECK(i < size_, "ArrayRef: invalid index Index = ", i, "; Length = ", size_);           \
+    return data_[i];                                                                               \
+  }                                                                                                \
+  std::reverse_iterator<const T*> rbegin() const {                                                 \
+    return std::reverse_iterator<const T*>(end());                                                 \
+  }                                                                                                \
+  std::reverse_iterator<const T*> rend() const {                                                   \
+    return std::reverse_iterator<const T*>(begin());                                               \
+  }                                                                                                \
+  constexpr const T* cbegin() const { return begin(); }                                            \
+  constexpr const T* cend() const { return end(); }                                                \
+  constexpr ArrayRef drop_front(size_t n = 1) const { return slice(n); }                           \
+  constexpr ArrayRef drop_back(size_t n = 1) const { return slice(0, size_ - n); }                 \
+  constexpr ArrayRef take_front(size_t n = 1) const { return slice(0, n); }                        \
+  constexpr ArrayRef take_back(size_t n = 1) const { return slice(size_ - n); }
+
+// A single number is a list of one. The parameter is a reference, so that a converted number lives
+// to the end of the call.
+#define CRESSET_USER_MEMBERS_OptionalArrayRef                                                      \
+  constexpr OptionalArrayRef(const T& one) : Base(ArrayRef<T>(one)) {}
+
+// Storages and generators are counted pointers: what users ask of the handle goes to the object.
+#define CRESSET_USER_MEMBERS_intrusive_ptr                                                         \
+  explicit intrusive_ptr(std::unique_ptr<T> p) noexcept : p_(p.release()) {                        \
+    if (p_) p_->incref();                                                                          \
+  }                                                                                                \
+  template <class... Args> static intrusive_ptr make(Args&&... args) {                             \
+    return intrusive_ptr(std::make_unique<T>(std::forward<Args>(args)...));                        \
+  }                                                                                                \
+  template <class U> U* get() const noexcept { return static_cast<U*>(p_); }                       \
+  template <class U = T> auto nbytes() const->decltype(static_cast<U*>(nullptr)->nbytes()) {       \
+    return static_cast<U*>(p_)->nbytes();                                                          \
+  }                                                                                                \
+  template <class U = T> auto data() const->decltype(static_cast<U*>(nullptr)->data()) {           \
+    return static_cast<U*>(p_)->data();                                                            \
+  }                                                                                                \
+  template <class U = T> auto mutable_data() const->decltype(static_cast<U*>(nullptr)->data()) {   \
+    return static_cast<U*>(p_)->data();                                                            \
+  }                                                                                                \
+  template <class U = T> decltype(auto) data_ptr() const {                                         \
+    return static_cast<U*>(p_)->data_ptr();                                                        \
+  }                                                                                                \
+  template <class U = T> auto device() const->decltype(static_cast<U*>(nullptr)->device()) {       \
+    return static_cast<U*>(p_)->device();                                                          \
+  }                                                                                                \
+  template <class U = T> auto current_seed()                                                       \
+      const->decltype(static_cast<U*>(nullptr)->current_seed()) {                                  \
+    return static_cast<U*>(p_)->current_seed();                                                    \
+  }                                                                                                \
+  template <class U = T> void set_current_seed(uint64_t seed) const {                              \
+    static_cast<U*>(p_)->set_current_seed(seed);                                                   \
+  }                                                                                                \
+  template <class U = T> auto seed() const->decltype(static_cast<U*>(nullptr)->seed()) {           \
+    return static_cast<U*>(p_)->seed();                                                            \
+  }                                                                                                \
+  template <class U = T> auto& mutex() const { return static_cast<U*>(p_)->mutex; }                \
+  template <class U = T> intrusive_ptr clone() const { return static_cast<U*>(p_)->clone(); }
+
+#define CRESSET_USER_MEMBERS_TensorOptions                                                         \
+  TensorOptions(const std::string& device) : device_(Device(device)) {}                            \
+  TensorOptions(const char* device) : device_(Device(device)) {}                                   \
+  template <class T> TensorOptions dtype() const { return dtype(scalar_type_of<T>); }              \
+  TensorOptions device_index(DeviceIndex index) const { return device(Device(kCUDA, index)); }     \
+  /* What `other` says, and this where it says nothing. */                                         \
+  TensorOptions merge_in(const TensorOptions& other) const {                                       \
+    TensorOptions o = other;                                                                       \
+    if (!o.dtype_) o.dtype_ = dtype_;                                                              \
+    if (!o.device_) o.device_ = device_;                                                           \
+    if (!o.layout_) o.layout_ = layout_;                                                           \
+    if (!o.memory_format_) o.memory_format_ = memory_format_;                                      \
+    if (!o.pinned_) o.pinned_ = pinned_;                                                           \
+    if (!o.requires_grad_) o.requires_grad_ = requires_grad_;                                      \
+    return o;                                                                                      \
+  }                                                                                                \
+  TensorOptions merge_memory_format(std::optional<MemoryFormat> format) const {                    \
+    return format ? memory_format(format) : *this;                                                 \
+  }                                                                                                \
+  bool has_dtype() const { return dtype_.has_value(); }                                            \
+  bool has_device() const { return device_.has_value(); }                                          \
+  bool has_layout() const { return layout_.has_value(); }                                          \
+  bool has_memory_format() const { return memory_format_.has_value(); }                            \
+  bool has_pinned_memory() const { return pinned_.has_value(); }                                   \
+  bool has_requires_grad() const { return requires_grad_.has_value(); }                            \
+  DeviceIndex device_index() const { return device().index(); }                                    \
+  bool is_sparse() const { return layout() == Layout::Sparse; }
+
+// Data that a backend of someone else hangs on a tensor has no place here yet.
+#define CRESSET_USER_MEMBERS_TensorImpl                                                            \
+  void set_backend_meta(const intrusive_ptr<class BackendMeta>&) { refuse_backend_meta(); }        \
+  intrusive_ptr<BackendMeta> get_backend_meta_intrusive_ptr() const;                               \
+  BackendMeta* get_backend_meta() const {                                                          \
+    refuse_backend_meta();                                                                         \
+    return nullptr;                                                                                \
+  }                                                                                                \
+  void shallow_copy_from(const intrusive_ptr<TensorImpl>& from) { copy_metadata_from(*from); }     \
+  static void refuse_backend_meta() {                                                              \
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "TensorImpl: backend metadata is not implemented");         \
+  }
+
+// Parts of a message that only a stream can print. StreamPart is defined in c10/util/StringUtil.h,
+// so that streams are paid for by those who need them.
+#define CRESSET_USER_MEMBERS_append                                                                \
+  namespace detail {                                                                               \
+  template <class T, class = void> struct HasAppend : std::false_type {};                          \
+  template <class T> struct HasAppend<                                                             \
+      T, std::void_t<decltype(append(std::declval<std::string&>(), std::declval<const T&>()))>>    \
+      : std::true_type {};                                                                         \
+  template <class T> struct StreamPart;                                                            \
+  template <class T> void append_part(std::string& out, const T& part) {                           \
+    if constexpr (HasAppend<T>::value)                                                             \
+      append(out, part);                                                                           \
+    else                                                                                           \
+      StreamPart<T>::append(out, part);                                                            \
+  }                                                                                                \
+  }
+#define CRESSET_APPEND_PART detail::append_part
