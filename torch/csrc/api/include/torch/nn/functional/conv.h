@@ -1,0 +1,3 @@
+// Where programs look for conv.
+#pragma once
+#include <torch/nn/functional/linear.h>

@@ -1,0 +1,3 @@
+// Where programs look for distance.
+#pragma once
+#include <torch/nn/functional/normalization.h>

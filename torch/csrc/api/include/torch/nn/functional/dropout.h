@@ -1,0 +1,3 @@
+// Where programs look for dropout.
+#pragma once
+#include <torch/nn/functional/normalization.h>

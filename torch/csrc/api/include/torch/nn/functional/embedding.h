@@ -1,0 +1,3 @@
+// Where programs look for embedding.
+#pragma once
+#include <torch/nn/functional/linear.h>

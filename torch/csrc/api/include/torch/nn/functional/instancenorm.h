@@ -1,0 +1,3 @@
+// Where programs look for instancenorm.
+#pragma once
+#include <torch/nn/functional/normalization.h>

@@ -1,0 +1,3 @@
+// Where programs look for padding.
+#pragma once
+#include <torch/nn/functional/vision.h>

@@ -1,0 +1,3 @@
+// Where programs look for batchnorm.
+#pragma once
+#include <torch/nn/modules/normalization.h>

@@ -1,0 +1,3 @@
+// Where programs look for parameterdict.
+#pragma once
+#include <torch/nn/modules/container/parameters.h>

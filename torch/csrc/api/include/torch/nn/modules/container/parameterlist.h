@@ -1,0 +1,3 @@
+// Where programs look for parameterlist.
+#pragma once
+#include <torch/nn/modules/container/parameters.h>

@@ -1,0 +1,3 @@
+// Where programs look for upsampling.
+#pragma once
+#include <torch/nn/modules/vision.h>

@@ -1,0 +1,3 @@
+// Where programs look for options of fold.
+#pragma once
+#include <torch/nn/options/vision.h>

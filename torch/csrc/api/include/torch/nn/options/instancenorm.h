@@ -1,0 +1,3 @@
+// Where programs look for options of instancenorm.
+#pragma once
+#include <torch/nn/options/normalization.h>

@@ -1,0 +1,3 @@
+// Where programs look for options of pixelshuffle.
+#pragma once
+#include <torch/nn/options/vision.h>

@@ -1,0 +1,3 @@
+// Where programs look for options of upsampling.
+#pragma once
+#include <torch/nn/options/vision.h>

@@ -1,0 +1,3 @@
+// Where programs look for archives.
+#pragma once
+#include <torch/serialize/archive.h>
