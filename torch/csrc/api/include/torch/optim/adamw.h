@@ -1,0 +1,3 @@
+// Where programs look for AdamW.
+#pragma once
+#include <torch/optim/adam.h>

@@ -1,0 +1,40 @@
+// Zip files without compression, as torch.save writes them: each record's data starts on a multiple
+// of 64 bytes, so that a reader may map it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace torch::serialize {
+
+class ZipWriter {
+ public:
+  void add(const std::string& name, std::string_view data);
+  // The whole file; the writer is empty afterwards.
+  std::string finish();
+
+ private:
+  struct Record {
+    std::string name;
+    uint32_t crc;
+    uint64_t size, offset;
+  };
+  std::string bytes_;
+  std::vector<Record> records_;
+};
+
+// Reads the records of a file in memory. Throws Error where the file is not whole or compressed.
+class ZipReader {
+ public:
+  explicit ZipReader(std::string_view file);
+  // The record whose name ends with "/`name`" (files have one folder at their top).
+  std::string_view get(const std::string& name) const;
+  bool has(const std::string& name) const { return records_.count(name) != 0; }
+
+ private:
+  std::map<std::string, std::string_view> records_;
+};
+
+} // namespace torch::serialize
