@@ -5,9 +5,8 @@ include(CMakePackageConfigHelpers)
 
 set(cmake_dir ${CRESSET_DEST}share/cmake/Torch)
 set(include_dir ${CRESSET_DEST}include)
-install(TARGETS torch EXPORT TorchTargets LIBRARY DESTINATION ${CRESSET_DEST}lib)
-install(TARGETS ${distributed_libraries} EXPORT TorchTargets LIBRARY DESTINATION ${CRESSET_DEST}lib)
-install(EXPORT TorchTargets DESTINATION ${cmake_dir})
+install(TARGETS torch torch_nn ${distributed_libraries}
+  LIBRARY DESTINATION ${CRESSET_DEST}lib)
 if(TARGET _C AND CRESSET_IN_WHEEL)
   install(TARGETS _C _c10d LIBRARY DESTINATION torch)
 endif()
@@ -18,11 +17,9 @@ if(CRESSET_IN_WHEEL)
     FILES_MATCHING PATTERN "*.pyi" PATTERN "*.json" PATTERN "*.py")
 endif()
 
-configure_package_config_file(cmake/TorchConfig.cmake.in ${CMAKE_BINARY_DIR}/TorchConfig.cmake
-  INSTALL_DESTINATION ${cmake_dir} PATH_VARS include_dir)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/TorchConfigVersion.cmake
   COMPATIBILITY SameMajorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/TorchConfig.cmake ${CMAKE_BINARY_DIR}/TorchConfigVersion.cmake
+install(FILES cmake/TorchConfig.cmake ${CMAKE_BINARY_DIR}/TorchConfigVersion.cmake
   DESTINATION ${cmake_dir})
 
 # A wheel has them in its metadata.
@@ -37,3 +34,14 @@ install(DIRECTORY torch/csrc DESTINATION ${include_dir}/torch ${headers})
 install(DIRECTORY torch/csrc/api/include/ DESTINATION ${include_dir} OPTIONAL
   ${headers})
 install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/ DESTINATION ${include_dir} ${headers})
+install(FILES torch/library.h DESTINATION ${include_dir}/torch)
+
+# A built tree offers the same layout by links.
+if(CRESSET_INPLACE)
+  add_custom_target(cresset_headers ALL
+    COMMAND ${Python_EXECUTABLE} tools/build/link_headers.py . ${CMAKE_BINARY_DIR}
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
+  if(TARGET cresset_codegen)
+    add_dependencies(cresset_headers cresset_codegen)
+  endif()
+endif()

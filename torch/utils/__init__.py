@@ -1,7 +1,10 @@
 """Helpers around tensors: hooks, pytrees, DLPack, device contexts. Submodules are loaded on first
 use."""
 
-__all__ = ["set_module", "swap_tensors"]
+__all__ = ["cmake_prefix_path", "set_module", "swap_tensors"]
+
+# Where CMake finds the package Torch: -DCMAKE_PREFIX_PATH=...
+cmake_prefix_path = __file__.rsplit("/", 2)[0] + "/share/cmake"
 
 _FROM = {
     "swap_tensors": "torch.utils._swap",

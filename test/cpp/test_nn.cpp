@@ -1,0 +1,231 @@
+// torch::nn, torch::optim and archives, as a C++ program uses them. References are plain loops.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cstdio>
+#include <sstream>
+
+namespace {
+
+namespace F = torch::nn::functional;
+using torch::Tensor;
+
+struct Net : torch::nn::Module {
+  Net() {
+    first = register_module("first", torch::nn::Linear(3, 4));
+    second = register_module("second", torch::nn::Linear(4, 1));
+  }
+  Tensor forward(const Tensor& x) { return second(torch::tanh(first(x))); }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+};
+
+TEST(Nn, LinearEqualsPlainLoop) {
+  torch::manual_seed(1);
+  torch::nn::Linear layer(3, 2);
+  const Tensor x = torch::randn({4, 3});
+  const Tensor y = layer(x);
+  const auto a = x.accessor<float, 2>(), w = layer->weight.accessor<float, 2>(),
+             out = y.accessor<float, 2>();
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t j = 0; j < 2; ++j) {
+      double sum = layer->bias[j].item<double>();
+      for (int64_t k = 0; k < 3; ++k) sum += double(a[i][k]) * w[j][k];
+      EXPECT_NEAR(out[i][j], sum, 1e-5);
+    }
+}
+
+TEST(Nn, NamesOfParametersFollowTheTree) {
+  const Net net;
+  const std::vector<std::string> expected = {"first.weight", "first.bias", "second.weight",
+                                             "second.bias"};
+  EXPECT_EQ(net.named_parameters().keys(), expected);
+  EXPECT_EQ(net.parameters(/*recurse=*/false).size(), 0u);
+}
+
+TEST(Nn, SequentialChainsModulesAndClonesDeeply) {
+  torch::nn::Sequential net(torch::nn::Linear(3, 5), torch::nn::Functional(torch::relu),
+                            torch::nn::Dropout(0.5), torch::nn::Linear(5, 2));
+  net->eval();
+  const Tensor x = torch::ones({2, 3});
+  const Tensor before = net->forward(x);
+  const auto copy = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(net->clone());
+  EXPECT_TRUE(torch::equal(copy->forward(x), before));
+  {
+    const torch::NoGradGuard no_grad;
+    for (const Tensor& p : copy->parameters()) p.zero_();
+  }
+  EXPECT_TRUE(torch::equal(net->forward(x), before));
+  EXPECT_THROW(net->forward<int>(x), c10::Error);
+}
+
+TEST(Nn, BatchNormUpdatesRunningStatisticsOnlyWhileTraining) {
+  torch::nn::BatchNorm1d norm(2);
+  const Tensor x = torch::tensor({{1.0, 10.0}, {3.0, 30.0}});
+  norm(x);
+  EXPECT_NEAR(norm->running_mean[0].item<double>(), 0.1 * 2, 1e-6);
+  EXPECT_NEAR(norm->running_var[1].item<double>(), 0.9 + 0.1 * 200, 1e-4);
+  norm->eval();
+  norm(x);
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
+}
+
+TEST(Nn, ConvolutionWithSamePaddingKeepsTheLength) {
+  torch::nn::Conv1d conv(torch::nn::Conv1dOptions(1, 1, 4).padding(torch::kSame).bias(false));
+  EXPECT_EQ(conv(torch::ones({1, 1, 9})).size(2), 9);
+  EXPECT_THROW(torch::nn::Conv1d(torch::nn::Conv1dOptions(1, 1, 3).padding(torch::kSame).stride(2)),
+               c10::Error);
+}
+
+TEST(Nn, ModulesPrintThemselves) {
+  std::ostringstream text;
+  text << torch::nn::Sequential(torch::nn::Linear(2, 3), torch::nn::ReLU());
+  EXPECT_EQ(text.str(), "torch::nn::Sequential(\n"
+                        "  (0): torch::nn::Linear(in_features=2, out_features=3, bias=true)\n"
+                        "  (1): torch::nn::ReLU()\n"
+                        ")");
+}
+
+TEST(Nn, AnyModuleChecksArguments) {
+  torch::nn::AnyModule any{torch::nn::Linear(3, 2)};
+  EXPECT_EQ(any.forward(torch::ones({1, 3})).size(1), 2);
+  EXPECT_THROW(any.forward(5), c10::Error);
+  EXPECT_THROW(any.forward(), c10::Error);
+  EXPECT_THROW(torch::nn::AnyModule().forward(torch::ones(1)), c10::Error);
+}
+
+// Gradient descent on f(x) = x^2 by hand, next to the optimizer.
+TEST(Optim, SgdWithMomentumEqualsPlainLoop) {
+  const Tensor x = torch::tensor({2.0, -3.0}, torch::requires_grad());
+  torch::optim::SGD sgd({x}, torch::optim::SGDOptions(0.1).momentum(0.9));
+  double plain[2] = {2, -3}, velocity[2] = {0, 0};
+  for (int step = 0; step < 5; ++step) {
+    sgd.zero_grad();
+    (x * x).sum().backward();
+    sgd.step();
+    for (int i = 0; i < 2; ++i) {
+      velocity[i] = 0.9 * velocity[i] + 2 * plain[i];
+      plain[i] -= 0.1 * velocity[i];
+    }
+  }
+  EXPECT_NEAR(x[0].item<double>(), plain[0], 1e-5);
+  EXPECT_NEAR(x[1].item<double>(), plain[1], 1e-5);
+}
+
+TEST(Optim, AdamEqualsPlainLoop) {
+  const Tensor x = torch::tensor({2.0}, torch::requires_grad());
+  torch::optim::Adam adam({x}, torch::optim::AdamOptions(0.1));
+  double value = 2, mean = 0, square = 0;
+  for (int step = 1; step <= 5; ++step) {
+    adam.zero_grad();
+    (x * x).sum().backward();
+    adam.step();
+    const double grad = 2 * value;
+    mean = 0.9 * mean + 0.1 * grad;
+    square = 0.999 * square + 0.001 * grad * grad;
+    value -= 0.1 * (mean / (1 - std::pow(0.9, step))) /
+             (std::sqrt(square / (1 - std::pow(0.999, step))) + 1e-8);
+  }
+  EXPECT_NEAR(x[0].item<double>(), value, 1e-5);
+}
+
+TEST(Optim, LbfgsWithLineSearchFindsTheMinimumOfRosenbrock) {
+  const Tensor x = torch::tensor({-1.0, 1.5}, torch::dtype(torch::kDouble).requires_grad(true));
+  torch::optim::LBFGS lbfgs(
+      {x}, torch::optim::LBFGSOptions(1).max_iter(200).line_search_fn("strong_wolfe"));
+  const auto closure = [&] {
+    lbfgs.zero_grad();
+    const Tensor loss = (1 - x[0]).pow(2) + 100 * (x[1] - x[0] * x[0]).pow(2);
+    loss.backward();
+    return loss;
+  };
+  lbfgs.step(closure);
+  EXPECT_NEAR(x[0].item<double>(), 1, 1e-3);
+  EXPECT_NEAR(x[1].item<double>(), 1, 1e-3);
+}
+
+TEST(Optim, ParameterInTwoGroupsRaises) {
+  const Tensor x = torch::ones({1}, torch::requires_grad());
+  torch::optim::SGD sgd({x}, torch::optim::SGDOptions(0.1));
+  EXPECT_THROW(sgd.add_param_group(torch::optim::OptimizerParamGroup({x})), c10::Error);
+}
+
+TEST(Archive, ModuleAndOptimizerContinueWhereTheyWere) {
+  const auto step = [](torch::optim::Optimizer& optimizer, Net& net) {
+    optimizer.zero_grad();
+    net.forward(torch::ones({2, 3})).sum().backward();
+    optimizer.step();
+  };
+  auto net = std::make_shared<Net>();
+  torch::optim::Adam adam(net->parameters(), 0.01);
+  step(adam, *net);
+  std::stringstream model, state;
+  torch::save(net, model);
+  torch::save(adam, state);
+  auto again = std::make_shared<Net>();
+  torch::load(again, model);
+  torch::optim::Adam resumed(again->parameters(), 0.5);
+  torch::load(resumed, state);
+  step(adam, *net);
+  step(resumed, *again);
+  const auto expected = net->named_parameters(), got = again->named_parameters();
+  for (const auto& item : expected) EXPECT_TRUE(torch::equal(item.value(), got[item.key()]));
+}
+
+TEST(Archive, DamagedFileRaises) {
+  std::stringstream stream;
+  torch::save(torch::ones({3}), stream);
+  const std::string whole = stream.str();
+  Tensor out;
+  EXPECT_NO_THROW(torch::load(out, whole.data(), whole.size()));
+  for (const size_t size : {size_t(0), size_t(10), whole.size() / 2, whole.size() - 1})
+    EXPECT_THROW(torch::load(out, whole.data(), size), c10::Error) << size;
+  for (size_t at = 0; at < whole.size(); at += 7) {
+    std::string broken = whole;
+    broken[at] = char(broken[at] ^ 0x55);
+    try {
+      torch::load(out, broken.data(), broken.size());
+    } catch (const c10::Error&) {
+    }
+  }
+}
+
+TEST(Archive, MissingTensorIsNamedByItsPath) {
+  auto net = std::make_shared<Net>();
+  std::stringstream stream;
+  torch::save(std::make_shared<torch::nn::LinearImpl>(3, 4), stream);
+  try {
+    torch::load(net, stream);
+    FAIL() << "loading a file of another module must raise";
+  } catch (const c10::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("first"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Indexing, SlicesNumbersMasksAndEllipsisAsInPython) {
+  using namespace torch::indexing;
+  const Tensor x = torch::arange(24).view({2, 3, 4});
+  EXPECT_EQ(x.index({1, 2, 3}).item<int64_t>(), 23);
+  EXPECT_EQ(x.index({Slice(), Slice(1), Slice(None, None, 2)}).sizes(),
+            torch::IntArrayRef({2, 2, 2}));
+  EXPECT_EQ(x.index({"...", 0}).sizes(), torch::IntArrayRef({2, 3}));
+  EXPECT_EQ(x.index({None, 0}).sizes(), torch::IntArrayRef({1, 3, 4}));
+  EXPECT_TRUE(torch::equal(x.index({x > 20}), torch::arange(21, 24)));
+  Tensor y = x.clone();
+  y.index_put_({0, Slice()}, -1);
+  EXPECT_EQ(y.sum().item<int64_t>(), x[1].sum().item<int64_t>() - 12);
+  y[1][2] = torch::zeros({4}, torch::kLong);
+  EXPECT_EQ(y[1][2].sum().item<int64_t>(), 0);
+  EXPECT_THROW(x.index({0, 5}), c10::IndexError);
+}
+
+TEST(Dispatch, UnlistedDtypeRaises) {
+  const auto size = [](at::ScalarType type) {
+    return AT_DISPATCH_FLOATING_TYPES_AND(at::kHalf, type, "size_of",
+                                          [] { return sizeof(scalar_t); });
+  };
+  EXPECT_EQ(size(at::kDouble), 8u);
+  EXPECT_EQ(size(at::kHalf), 2u);
+  EXPECT_THROW(size(at::kLong), c10::NotImplementedError);
+}
+
+} // namespace
