@@ -194,7 +194,9 @@ WAYS: dict[str, Callable[[Program, Tensors], Tensors]] = {
 
 def bits(t: torch.Tensor) -> tuple:
     raw = t.detach().contiguous()
-    if raw.is_floating_point() or raw.is_complex():
+    if raw.is_complex():  # NumPy has none of two halves
+        raw = torch.view_as_real(raw)
+    if raw.is_floating_point():
         # Which of two NaNs goes on, and with it the sign, is up to the processor.
         raw = raw.masked_fill(raw.isnan(), float("nan"))
     if raw.dtype is torch.bfloat16:
