@@ -131,6 +131,17 @@ def test_options_reach_a_backend_and_share_what_was_compiled() -> None:
     assert seen == [{"a": 1}]
 
 
+def test_verify_correctness_catches_a_wrong_backend() -> None:
+    def wrong(gm: torch.fx.GraphModule, inputs: list[object]) -> Callable:
+        return lambda *args: tuple(out + 1 for out in gm.forward(*args))
+
+    with config.patch(verify_correctness=True):
+        with pytest.raises(RuntimeError, match="incorrect results of backend"):
+            torch.compile(add, backend=wrong)(torch.ones(2), 1)
+        right = torch.compile(add, backend="eager")(torch.ones(2), 1)
+    assert torch.equal(right, torch.full((2,), 2.0))
+
+
 def test_counters_count_graphs_and_calls() -> None:
     counter, recorder = CompileCounterWithBackend("eager"), EagerAndRecordGraphs()
     f = torch.compile(lambda x: (x + 1) * 2, backend=counter)
@@ -352,6 +363,15 @@ def test_log_settings_are_parsed_and_refused() -> None:
     ):
         with pytest.raises(ValueError):
             call()
+
+
+def test_default_logging_is_a_choice_that_set_logs_takes() -> None:
+    torch._logging.set_logs(**torch._logging.DEFAULT_LOGGING)
+    try:
+        assert logging.getLogger("torch._dynamo").isEnabledFor(logging.INFO)
+    finally:
+        torch._logging.set_logs()
+    assert not logging.getLogger("torch._dynamo").isEnabledFor(logging.INFO)
 
 
 def test_artifacts_are_silent_until_asked_for() -> None:

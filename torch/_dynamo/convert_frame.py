@@ -3,6 +3,7 @@ cache or says that the frame runs as it is."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 import time
@@ -10,10 +11,18 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import torch
 from torch._C._dynamo.guards import GlobalStateGuard
 from torch._dynamo import compile_log, config, trace_rules
 from torch._dynamo.exc import InternalTorchDynamoError, SkipFrame, TorchDynamoException
-from torch._dynamo.utils import CompilationMetrics, counters, dynamo_timed
+from torch._dynamo.utils import (
+    CompilationMetrics,
+    clone_inputs,
+    counters,
+    dynamo_timed,
+    preserve_rng_state,
+    same,
+)
 from torch._guards import CompileContext, compile_context
 from torch.utils.hooks import RemovableHandle
 
@@ -89,7 +98,10 @@ class ConvertFrame:
 
         state = cache.__dict__.setdefault("state", {})
         options = translate.Options(
-            backend=self.backend, fullgraph=self.fullgraph, dynamic=self.dynamic, state=state
+            backend=_verified(self.backend) if config.verify_correctness else self.backend,
+            fullgraph=self.fullgraph,
+            dynamic=self.dynamic,
+            state=state,
         )
         found = translate.translate(code, fn_globals, closure, values, options)
         compile_log.graph_break(found.break_reason)
@@ -113,6 +125,31 @@ def _hooked(code: types.CodeType, made: types.CodeType) -> types.CodeType:
     for hook in list(_bytecode_hooks.values()):
         made = hook(code, made) or made
     return made
+
+
+def _verified(backend: Callable) -> Callable:
+    """The backend, whose functions are compared with the graph when they first run."""
+
+    def compile_and_compare(gm: torch.fx.GraphModule, inputs: list[object]) -> Callable:
+        reference = copy.deepcopy(gm)
+        compiled = backend(gm, inputs)
+        checked = False
+
+        def run(*args: object) -> object:
+            nonlocal checked
+            if not checked:
+                with preserve_rng_state(), torch.no_grad():
+                    wanted = reference(*clone_inputs(args))
+                with preserve_rng_state(), torch.no_grad():
+                    got = compiled(*clone_inputs(args))
+                if not same(wanted, got):
+                    raise RuntimeError(f"incorrect results of backend {backend}")
+                checked = True
+            return compiled(*args)
+
+        return run
+
+    return compile_and_compare
 
 
 def _metrics_of(

@@ -3,9 +3,7 @@ on, TORCH_LOGS, TORCH_TRACE. The loggers are those of the standard library."""
 
 import torch._logging._registrations  # noqa: F401  (registers)
 from torch._logging._internal import (
-    DEFAULT_LOG_LEVEL as DEFAULT_LOGGING,
-)
-from torch._logging._internal import (
+    DEFAULT_LOGGING,
     LazyString,
     _init_logs,
     getArtifactLogger,

@@ -19,6 +19,18 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 DEFAULT_LOG_LEVEL = logging.WARNING
+# What someone who looks for the cause of a surprise wants to see: set_logs(**DEFAULT_LOGGING).
+DEFAULT_LOGGING = {
+    "dynamo": logging.INFO,
+    "aot": logging.INFO,
+    "inductor": logging.INFO,
+    "fsdp": logging.INFO,
+    "dynamic": logging.INFO,
+    "graph_breaks": True,
+    "recompiles": True,
+    "guards": True,
+    "ddp_graphs": True,
+}
 LOG_ENV_VAR = "TORCH_LOGS"
 LOG_OUT_ENV_VAR = "TORCH_LOGS_OUT"
 LOG_FORMAT_ENV_VAR = "TORCH_LOGS_FORMAT"

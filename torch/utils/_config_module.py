@@ -294,8 +294,6 @@ class ConfigModule(types.ModuleType):
             changes[arg1] = arg2
         elif arg1 is not None:
             changes.update(arg1)
-        if not changes:
-            raise AssertionError("patch: nothing to change")
         self._saved_overrides(changes)
         return _Patch(self, changes)
 
