@@ -201,6 +201,53 @@ def test_guard_fail_fn_is_told_the_reason() -> None:
     assert told[0].orig_code is add.__code__
 
 
+def test_relations_of_sizes_are_a_program_of_the_guard_tree() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor, n: int) -> torch.Tensor:
+        if x.shape[0] % 2 == 0 and x.shape[0] < 10 * n:
+            return x + y
+        return x - y
+
+    counter = CompileCounter()
+    compiled = torch.compile(f, backend=counter, dynamic=True)
+    for size, n in ((4, 2), (6, 3), (8, 4), (7, 2), (9, 5), (60, 2), (80, 3)):
+        x, y = torch.ones(size), torch.ones(size)
+        assert torch.equal(compiled(x, y, n), f(x, y, n))
+    assert counter.frame_count == 3
+    entries = torch._dynamo.eval_frame._debug_get_cache_entry_list(f)
+    kinds = {type(leaf).__name__ for e in entries for leaf in e.guards.get_epilogue_lambda_guards()}
+    assert kinds == {"SYMBOLIC_SHAPE_GUARD"}
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        ("L['x'].size()[0] == 2*L['n']", (4, 2), (4, 3)),
+        ("2 <= L['x'].size()[0] <= 5", (5, 0), (6, 0)),
+        ("Mod(L['x'].size()[0], 3) == 1 and not L['n'] > 4", (4, 4), (4, 5)),
+        ("(L['x'].size()[0]//3) + Max(1, -L['n']) != 3", (4, 0), (6, 0)),
+        ("L['x'].storage_offset() == 0 or L['x'].stride()[0] < 0", (4, 0), None),
+    ],
+)
+def test_shape_conditions_mean_what_python_means(
+    text: str, good: tuple[int, int], bad: tuple[int, int] | None
+) -> None:
+    from torch._C._dynamo.guards import RootGuardManager
+
+    from torch._dynamo.shape_guards import ShapeCompiler
+    from torch._dynamo.source import LocalSource
+
+    root = RootGuardManager()
+    compiler = ShapeCompiler([LocalSource("x"), LocalSource("n")])
+    assert compiler.add(text) and not compiler.add("L['x'].size()[0] > sqrt(2.5)")
+    places = {"x": 0, "n": 1}
+    compiler.install(
+        root, lambda s: root.frame_local_manager((s.local_name, places[s.local_name])), [text]
+    )
+    assert root.check({"x": torch.ones(good[0]), "n": good[1]})
+    if bad is not None:
+        assert not root.check({"x": torch.ones(bad[0]), "n": bad[1]})
+
+
 # ---- switches
 
 

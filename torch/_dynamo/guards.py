@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import types
 import weakref
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch._C._dynamo import guards as _guards
+from torch._dynamo.shape_guards import ShapeCompiler
 from torch._dynamo.source import (
     AttrSource,
     ClassDictSource,
@@ -53,6 +55,14 @@ class GuardManagerWrapper:
             lines.append(f"{'| ' * (depth + 1)}+- {type(leaf).__name__}: {texts}")
         for child in manager.get_child_managers():
             self._write(child, depth + 1, lines)
+
+
+class GuardManagerType(enum.Enum):
+    """Which kind of manager a part of a value gets."""
+
+    GUARD_MANAGER = 1
+    DICT_GUARD_MANAGER = 2
+    DICT_SUBCLASS_GUARD_MANAGER = 3
 
 
 class GuardBuilder:
@@ -288,8 +298,19 @@ def _add_shapes(builder: GuardBuilder, out: OutputGraph) -> None:
     )
     if not texts:
         return
-    joined = " and ".join(f"({text})" for text in texts)
-    scope = {"G": builder.globals, "torch": torch, "math": math}
-    check = eval(f"lambda L: {joined}", scope)
-    builder.root.add_epilogue_lambda_guard(check, texts)
     builder.texts.extend(texts)
+    whole = [
+        source
+        for value, source in zip(values, sources, strict=True)
+        if isinstance(value, (torch.Tensor, torch.SymInt, int))
+    ]
+    compiler = ShapeCompiler(whole)
+    stated = [text for text in texts if compiler.add(text)]
+    if stated:
+        compiler.install(builder.root, builder.manager, stated)
+    rest = [text for text in texts if text not in stated]
+    if rest:
+        joined = " and ".join(f"({text})" for text in rest)
+        scope = {"G": builder.globals, "torch": torch, "math": math}
+        check = eval(f"lambda L: {joined}", scope)
+        builder.root.add_epilogue_lambda_guard(check, rest)
