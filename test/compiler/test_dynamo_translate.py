@@ -299,3 +299,11 @@ def test_returned_input_is_the_same_object() -> None:
     items = [1]
     found = translated(keep, X, items)
     assert found.result[0] is X and found.result[1] is items
+
+
+def test_attributes_of_a_class_are_not_those_of_its_objects() -> None:
+    def probe(x):
+        partial = functools.partial(torch.add, x)
+        return x + sum(hasattr(v, "__name__") for v in (partial, [x], {"a": x}, iter([x])))
+
+    assert torch.equal(translated(probe, X, fullgraph=True).result, X)

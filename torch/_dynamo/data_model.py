@@ -538,7 +538,8 @@ class DataModel:
             return VariableTracker.build(self, cls)
         if name == "__doc__":
             return ConstantVariable(cls.__doc__)
-        if not hasattr(cls, name):
+        # Attributes of the class itself, such as __name__, are not those of its objects.
+        if class_attribute(cls, name) is _MISSING:
             raise_error(self, AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
         return GetAttrVariable(obj, name)
 
