@@ -26,8 +26,10 @@ endif()
 target_include_directories(cresset_flags INTERFACE
   ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/aten/src ${CMAKE_SOURCE_DIR}/torch/csrc/api/include
   ${CMAKE_BINARY_DIR}/gen)
+# Where the toolchain links the C++ runtime from an archive, its symbols stay inside: the facets of
+# another copy (cuDNN brings the system's) would otherwise be looked up by this one's numbers.
 target_link_options(cresset_flags INTERFACE
-  -Wl,-Bsymbolic-functions
+  -Wl,-Bsymbolic-functions -Wl,--exclude-libs,ALL
   $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>:-Wl,--no-undefined>)
 
 foreach(linker mold lld)

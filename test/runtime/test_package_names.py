@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -65,6 +66,17 @@ def test_library_leaves_room_for_the_thread_local_variables_of_others():
         header = content[start + i * size : start + (i + 1) * size]
         if int.from_bytes(header[:4], "little") == 7:  # PT_TLS
             assert int.from_bytes(header[40:48], "little") <= 1024
+
+
+def test_library_keeps_the_cpp_runtime_to_itself():
+    # Some toolchains link libstdc++ from an archive. Exported, the numbers of its facets would be
+    # taken by libraries that bring the system's copy: cuDNN crashed when it wrote a number.
+    nm = shutil.which("nm")
+    if nm is None:
+        pytest.skip("nm is not installed")
+    library = pathlib.Path(torch.__file__).parent / "lib" / "libtorch.so"
+    listed = subprocess.run([nm, "-D", "--defined-only", library], capture_output=True, text=True)
+    assert listed.stdout and "num_putIc" not in listed.stdout
 
 
 def test_modules_that_programs_name_can_be_pickled():
