@@ -7,43 +7,33 @@ from collections.abc import Callable
 import torch
 from torch._C._distributed_c10d import ProcessGroup, _is_gloo_available
 
+# Name, devices it serves, the kind its groups report, and the devices it is the default of.
+_ENGINES: tuple[tuple[str, str, str, str], ...] = (
+    ("undefined", "", "UNDEFINED", ""),
+    ("gloo", "cpu cuda", "GLOO", "cpu mps"),
+    ("nccl", "cuda", "NCCL", "cuda"),
+    ("xccl", "xpu", "XCCL", "xpu"),
+    ("ucc", "cpu cuda", "UCC", ""),
+    ("mpi", "cpu cuda", "MPI", ""),
+    ("fake", "cpu cuda hpu xpu", "CUSTOM", ""),
+)
+
 
 class Backend(str):
-    """The name of a way to communicate; names are lower case."""
+    """The name of a way to communicate; names are lower case. Each is an attribute too: GLOO."""
 
-    UNDEFINED = "undefined"
-    GLOO = "gloo"
-    NCCL = "nccl"
-    UCC = "ucc"
-    MPI = "mpi"
-    XCCL = "xccl"
-    FAKE = "fake"
-
+    UNDEFINED: str
     _BackendPlugin = tuple[Callable, bool]
     _plugins: dict[str, tuple[Callable, bool]] = {}
-    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
-    default_device_backend_map: dict[str, str] = {
-        "cpu": GLOO,
-        "cuda": NCCL,
-        "xpu": XCCL,
-        "mps": GLOO,
-    }
+    backend_list = [engine[0] for engine in _ENGINES]
     backend_capability: dict[str, list[str]] = {
-        GLOO: ["cpu", "cuda"],
-        NCCL: ["cuda"],
-        XCCL: ["xpu"],
-        UCC: ["cpu", "cuda"],
-        MPI: ["cpu", "cuda"],
-        FAKE: ["cpu", "cuda", "hpu", "xpu"],
+        name: devices.split() for name, devices, _, _ in _ENGINES if devices
     }
     backend_type_map: dict[str, ProcessGroup.BackendType] = {
-        UNDEFINED: ProcessGroup.BackendType.UNDEFINED,
-        GLOO: ProcessGroup.BackendType.GLOO,
-        NCCL: ProcessGroup.BackendType.NCCL,
-        XCCL: ProcessGroup.BackendType.XCCL,
-        UCC: ProcessGroup.BackendType.UCC,
-        MPI: ProcessGroup.BackendType.MPI,
-        FAKE: ProcessGroup.BackendType.CUSTOM,
+        name: getattr(ProcessGroup.BackendType, kind) for name, _, kind, _ in _ENGINES
+    }
+    default_device_backend_map: dict[str, str] = {
+        device: name for name, _, _, devices in _ENGINES for device in devices.split()
     }
 
     def __new__(cls, name: str) -> str:
@@ -79,6 +69,8 @@ class Backend(str):
         cls._plugins[lower] = (func, extended_api)
 
 
+for _name in Backend.backend_list:
+    setattr(Backend, _name.upper(), _name)
 # Kept for programs that use the name the attribute has elsewhere.
 Backend._plugins_by_name = Backend._plugins
 
