@@ -335,3 +335,17 @@ def test_compiled_module_trains_with_the_losses_of_eager() -> None:
     expected = _losses(lambda x: eager(x).square().mean(), eager)
     got = _losses(lambda x: fast(x).square().mean(), other)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("transform", [torch.vmap, lambda f: torch.func.vjp(f, torch.ones(2))])
+def test_compiled_backward_inside_of_a_transform_is_refused(transform):
+    compiled = torch.compile(lambda x: x**2)
+    x = torch.ones(2, requires_grad=True)
+    y = compiled(x)
+
+    def pull(v):
+        return torch.autograd.grad(y, x, v)
+
+    with pytest.raises(RuntimeError, match="compiled backward function within vmap/grad/vjp"):
+        mapped = transform(pull)
+        mapped(torch.ones(3, 2))

@@ -209,6 +209,12 @@ def autograd_function(
 
         @staticmethod
         def backward(ctx, *tangents: Tensor):
+            if torch._C._are_functorch_transforms_active():
+                raise RuntimeError(
+                    "It looks like you're trying to call a compiled backward function within "
+                    "vmap/grad/vjp, which isn't supported. Try wrapping vmap inside torch.compile, "
+                    "or skip compiling the backward function."
+                )
             args: list[object] = list(ctx.numbers) if num_syms else []
             args.extend(ctx.saved_tensors)
             args.extend(laid_out(tangents))

@@ -20,9 +20,11 @@ bool same_number(const IValue& a, const IValue& b) {
 }
 
 bool is_plain_input(const Tensor& t) {
-  return t.is_cpu() && t.layout() == at::kStrided &&
+  // Wrappers of function transforms have no memory of their own.
+  return t.is_cpu() && t.layout() == at::kStrided && t.has_storage() &&
          !t.key_set().has_any({DispatchKey::Python, DispatchKey::Conjugate, DispatchKey::Negative,
-                               DispatchKey::Fake, DispatchKey::Functionalize});
+                               DispatchKey::Fake, DispatchKey::Functionalize,
+                               DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
 }
 
 // Whether no two inputs share memory.
