@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 # The values are cuDNN's, which runs on GPUs only; there is no second implementation to test here.
+# These ask cuDNN itself for its kernels; elsewhere test_cuda_attention.py tests our own.
 pytestmark = pytest.mark.skipif(
     EMULATED or not torch.backends.cudnn.is_available(), reason="needs cuDNN on a GPU"
 )

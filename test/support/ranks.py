@@ -14,6 +14,7 @@ import pytest
 
 import torch.distributed as dist
 
+# The engine is an optional library of the system; `make` installs it, other builds may not have it.
 needs_gloo = pytest.mark.skipif(
     not dist.is_gloo_available(), reason="built without Gloo (libgloo-dev was not installed)"
 )
