@@ -34,6 +34,15 @@ TEST(Nn, LinearEqualsPlainLoop) {
     }
 }
 
+TEST(Nn, PaddingRowsOfNewTablesAreZero) {
+  const torch::nn::Embedding one(torch::nn::EmbeddingOptions(4, 3).padding_idx(-1));
+  const torch::nn::EmbeddingBag bag(torch::nn::EmbeddingBagOptions(4, 3).padding_idx(3));
+  for (const torch::Tensor& table : {one->weight, bag->weight}) {
+    EXPECT_EQ(table[3].abs().sum().item<float>(), 0.0f);
+    EXPECT_GT(table[0].abs().sum().item<float>(), 0.0f);
+  }
+}
+
 TEST(Nn, NamesOfParametersFollowTheTree) {
   const Net net;
   const std::vector<std::string> expected = {"first.weight", "first.bias", "second.weight",

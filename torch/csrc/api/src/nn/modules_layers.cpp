@@ -250,31 +250,36 @@ CRESSET_CONVOLUTION(3)
 #undef CRESSET_CONVOLUTION
 
 // ---- embeddings
-EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(options_)) { reset(); }
-void EmbeddingImpl::reset() {
+namespace {
+// Gives a module its table of vectors: the caller's (`given` is its name in messages) or a new one.
+template <class Impl> void reset_table(Impl& module, const char* given) {
+  auto& options = module.options;
+  const int64_t rows = options.num_embeddings(), columns = options.embedding_dim();
   if (options.padding_idx()) {
-    const int64_t rows = options.num_embeddings();
     TORCH_CHECK(*options.padding_idx() < rows && *options.padding_idx() >= -rows,
                 "Padding_idx must be within num_embeddings");
     if (*options.padding_idx() < 0) options.padding_idx(rows + *options.padding_idx());
   }
   if (options._weight().defined()) {
-    TORCH_CHECK(options._weight().sizes() ==
-                    IntArrayRef({options.num_embeddings(), options.embedding_dim()}),
-                "Shape of _weight does not match num_embeddings and embedding_dim");
-    weight = register_parameter("weight", options._weight());
-  } else {
-    weight = register_parameter("weight",
-                                torch::empty({options.num_embeddings(), options.embedding_dim()}));
-    reset_parameters();
+    TORCH_CHECK(options._weight().sizes() == IntArrayRef({rows, columns}), "Shape of ", given,
+                " does not match num_embeddings and embedding_dim");
+    module.weight = module.register_parameter("weight", options._weight());
+    return;
   }
+  module.weight = module.register_parameter("weight", torch::empty({rows, columns}));
+  module.reset_parameters();
 }
-void EmbeddingImpl::reset_parameters() {
+void fill_table(Tensor& weight, const std::optional<int64_t>& padding_idx) {
   init::normal_(weight);
-  if (!options.padding_idx()) return;
+  if (!padding_idx) return;
   const NoGradGuard no_grad;
-  weight[*options.padding_idx()].fill_(0);
+  weight[*padding_idx].fill_(0);
 }
+} // namespace
+
+EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(options_)) { reset(); }
+void EmbeddingImpl::reset() { reset_table(*this, "_weight"); }
+void EmbeddingImpl::reset_parameters() { fill_table(weight, options.padding_idx()); }
 Tensor EmbeddingImpl::forward(const Tensor& indices) {
   return F::embedding(indices, weight,
                       F::EmbeddingFuncOptions()
@@ -311,31 +316,8 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings,
 EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions options_) : options(std::move(options_)) {
   reset();
 }
-void EmbeddingBagImpl::reset() {
-  if (options.padding_idx()) {
-    const int64_t rows = options.num_embeddings();
-    TORCH_CHECK(*options.padding_idx() < rows && *options.padding_idx() >= -rows,
-                "Padding_idx must be within num_embeddings");
-    if (*options.padding_idx() < 0) options.padding_idx(rows + *options.padding_idx());
-  }
-  if (options._weight().defined()) {
-    TORCH_CHECK(options._weight().sizes() ==
-                    IntArrayRef({options.num_embeddings(), options.embedding_dim()}),
-                "Shape of weight does not match num_embeddings and embedding_dim");
-    weight = register_parameter("weight", options._weight());
-  } else {
-    weight = register_parameter("weight",
-                                torch::empty({options.num_embeddings(), options.embedding_dim()}));
-    reset_parameters();
-  }
-}
-void EmbeddingBagImpl::reset_parameters() {
-  if (options.padding_idx()) {
-    const NoGradGuard no_grad;
-    weight[*options.padding_idx()].fill_(0);
-  }
-  init::normal_(weight);
-}
+void EmbeddingBagImpl::reset() { reset_table(*this, "weight"); }
+void EmbeddingBagImpl::reset_parameters() { fill_table(weight, options.padding_idx()); }
 Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets,
                                  const Tensor& per_sample_weights) {
   return F::embedding_bag(input, weight,
