@@ -148,6 +148,37 @@ class VariableTracker:
         return iter(())
 
 
+class KnownObjectVariable(VariableTracker):
+    """An object that is the same in every run: its value is known while tracing."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.value = value
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def is_python_constant(self) -> bool:
+        return True
+
+    def as_python_constant(self) -> object:
+        return self.value
+
+    def hash_key(self, tx: Frame) -> object:
+        return self.value
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.const(self.value)
+
+
 class LazyVariableTracker(VariableTracker):
     """A value of the running program that the trace did not look at: no guard is needed yet."""
 

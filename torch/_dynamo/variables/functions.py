@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import raise_error, unimplemented
 from torch._dynamo.source import AttrSource, GetItemSource
-from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import TupleVariable
@@ -580,38 +580,19 @@ class FunctoolsPartialVariable(VariableTracker):
         return f"{cg.const(functools.partial)}({cg.expr(self.func)}{args}, **{{{named}}})"
 
 
-class SkipFunctionVariable(VariableTracker):
+class SkipFunctionVariable(KnownObjectVariable):
     """A callable that is not traced: a call of it breaks the graph."""
 
-    __slots__ = ("reason", "value")
+    __slots__ = ("reason",)
 
     def __init__(
         self, value: object, source: Source | None = None, reason: str | None = None
     ) -> None:
-        super().__init__(source)
-        self.value = value
+        super().__init__(value, source)
         self.reason = reason
 
     def describe(self) -> str:
         return getattr(self.value, "__qualname__", None) or repr(self.value)
-
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def is_mutable(self) -> bool:
-        return False
-
-    def is_python_constant(self) -> bool:
-        return True
-
-    def as_python_constant(self) -> object:
-        return self.value
-
-    def hash_key(self, tx: Frame) -> object:
-        return self.value
-
-    def truth(self, tx: Frame) -> bool:
-        return True
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:
         try:
@@ -629,6 +610,3 @@ class SkipFunctionVariable(VariableTracker):
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         return self.getattr(tx, name).call_function(tx, args, kwargs)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        return cg.const(self.value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.source import AttrSource
-from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable, Entries
 from torch._dynamo.variables.functions import UserMethodVariable
@@ -318,32 +318,10 @@ class NewCellMark(VariableTracker):
 UNBOUND = NewCellMark()
 
 
-class TypingVariable(VariableTracker):
+class TypingVariable(KnownObjectVariable):
     """A form of typing, such as List[int]."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: object, source: Source | None = None) -> None:
-        super().__init__(source)
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def is_mutable(self) -> bool:
-        return False
-
-    def is_python_constant(self) -> bool:
-        return True
-
-    def as_python_constant(self) -> object:
-        return self.value
-
-    def hash_key(self, tx: Frame) -> object:
-        return self.value
-
-    def truth(self, tx: Frame) -> bool:
-        return True
+    __slots__ = ()
 
     def getitem(self, tx: Frame, key: VariableTracker) -> VariableTracker:
         return TypingVariable(self.value[key.as_python_constant()])
@@ -359,6 +337,3 @@ class TypingVariable(VariableTracker):
         if isinstance(origin, type):
             return VariableTracker.build(tx, origin).call_function(tx, args, kwargs)
         return super().call_function(tx, args, kwargs)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        return cg.const(self.value)
