@@ -353,8 +353,13 @@ def number(seed: int, i: int) -> Program:
     return Maker(seed * 1_000_003 + i).program()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def campaign(
+    number: Callable[[int, int], Program],
+    differences: Callable[[Program], list[str]],
+    summary: Callable[[], str] = str,
+) -> int:
+    """Runs the programs that the command line asks for and prints those that differ."""
+    parser = argparse.ArgumentParser()
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay", type=int)
@@ -369,9 +374,10 @@ def main() -> int:
         if found:
             wrong += 1
             print(f"program {i}: " + "; ".join(found), flush=True)
-    print(f"{len(chosen)} programs, {wrong} differ, {time.monotonic() - start:.0f} s")
+    seconds = time.monotonic() - start
+    print(f"{len(chosen)} programs, {wrong} differ, {summary()}{seconds:.0f} s")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(campaign(number, differences))
