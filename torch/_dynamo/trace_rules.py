@@ -229,7 +229,7 @@ def should_skip_code(code: types.CodeType, fn_globals: dict[str, object]) -> boo
     if code.co_name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"):
         return True
     module = str(fn_globals.get("__name__", ""))
-    if filename.startswith("<frozen") or (filename.startswith("<string>") and False):
+    if filename.startswith("<frozen"):
         return True
     if filename.startswith(_TORCH):
         return _module_rule(module, filename) != INLINE or not _user_facing(module)
@@ -256,14 +256,9 @@ for _fn in vars(operator).values():
     if isinstance(_fn, types.BuiltinFunctionType):
         register(_fn, CONSTANT)
 del _fn
-for _name in (
-    "is_floating_point is_complex is_tensor is_storage is_nonzero numel get_default_dtype "
-    "get_default_device promote_types can_cast result_type is_conj is_signed is_neg is_inference "
-    "get_rng_state initial_seed is_same_size"
-).split():
-    if hasattr(torch, _name) and _name in ("get_default_dtype", "promote_types", "can_cast"):
-        register(getattr(torch, _name), CONSTANT)
-del _name
+for _fn in (torch.get_default_dtype, torch.promote_types, torch.can_cast):
+    register(_fn, CONSTANT)
+del _fn
 register(builtins.print, SKIP, "prints")
 register(builtins.input, SKIP, "reads the terminal")
 register(builtins.open, SKIP, "opens a file")
