@@ -64,8 +64,8 @@ bool equals_default(const at::IValue& value, const at::SchemaArgument& argument)
 }
 
 // Whether None may stand for a tensor of the result: a gradient that nobody asked for, the argument
-// that was written, or a part that an operator of Python leaves out. C++ that calls another built-in
-// operator uses what it returns.
+// that was written, or a part that an operator of Python leaves out. C++ that calls another
+// built-in operator uses what it returns.
 bool may_return_none(const at::OperatorEntry& op) {
   const at::OperatorState* state = op.state.load(std::memory_order_acquire);
   if (state && state->defined_at_runtime) return true;
