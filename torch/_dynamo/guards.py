@@ -286,6 +286,12 @@ def build(
             names,
             [f"check_no_aliasing({', '.join(names)})"],
         )
+    for sources in out.distinct:
+        names = [source.name() for source in sources]
+        text = f"no two of ({', '.join(names)}) are one object"
+        managers = [builder.manager(source) for source in sources]
+        _guards.install_no_object_aliasing_guard(managers, names, [text])
+        builder.texts.append(text)
     _add_shapes(builder, out)
     if guard_manager_testing_hook_fn is not None:
         guard_manager_testing_hook_fn(GuardManagerWrapper(builder.root), out.values, builder)

@@ -621,19 +621,20 @@ PyObject* install_object_aliasing(PyObject*, PyObject* args) {
     return python::new_none();
   });
 }
-PyObject* install_no_tensor_aliasing(PyObject*, PyObject* args) {
+template <bool of_objects> PyObject* install_no_aliasing(PyObject*, PyObject* args) {
   PyObject *managers = nullptr, *names = nullptr, *parts = nullptr;
-  if (!PyArg_ParseTuple(args, "OOO:install_no_tensor_aliasing_guard", &managers, &names, &parts))
+  if (!PyArg_ParseTuple(args, "OOO:install_no_aliasing_guard", &managers, &names, &parts))
     return nullptr;
   return guarded([&]() -> PyObject* {
     PyRef list = checked(PySequence_List(managers));
     const Py_ssize_t count = PyList_GET_SIZE(list.get());
     PyRef leaf =
         new_leaf(LeafKind::NoTensorAliasing, checked(Py_BuildValue("(nO)", count, parts)).get());
+    as_leaf(leaf.get())->flag = of_objects;
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* manager = PyList_GET_ITEM(list.get(), i);
       if (!PyObject_TypeCheck(manager, &GuardManagerType))
-        python::raise_type_error("install_no_tensor_aliasing_guard: expected guard managers");
+        python::raise_type_error("expected a list of guard managers");
       if (i == 0) note_state(as_manager(manager), leaf);
       as_manager(manager)->state->leaves.push_back(leaf);
     }
@@ -642,7 +643,9 @@ PyObject* install_no_tensor_aliasing(PyObject*, PyObject* args) {
 }
 PyMethodDef functions[] = {{"install_object_aliasing_guard", install_object_aliasing, METH_VARARGS,
                             "Two values are one object."},
-                           {"install_no_tensor_aliasing_guard", install_no_tensor_aliasing,
+                           {"install_no_tensor_aliasing_guard", install_no_aliasing<false>,
+                            METH_VARARGS, "No two of the tensors are one object."},
+                           {"install_no_object_aliasing_guard", install_no_aliasing<true>,
                             METH_VARARGS, "No two of the values are one object."},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -93,7 +93,7 @@ struct ShapeProgram;
 
 struct LeafObject {
   PyObject_HEAD LeafKind kind;
-  bool flag;
+  bool flag; // Object: weakly held; DictContains: wanted; NoTensorAliasing: not only of tensors
   intptr_t number;
   PyObject* value; // what is compared with; a weak reference for Object
   PyObject* extra;

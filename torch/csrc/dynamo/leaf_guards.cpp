@@ -467,7 +467,7 @@ PyRef leaf_failure(LeafObject* leaf, PyObject* value) {
     text = "GLOBAL_STATE changed: " + leaf->global->changes();
     break;
   case LeafKind::NoTensorAliasing:
-    text = "Duplicate tensors found: ";
+    if (!leaf->flag) text = "Duplicate tensors found: ";
     break;
   case LeafKind::Shape: {
     const int which = leaf->program->first_failure();
