@@ -1,5 +1,5 @@
-"""What surrounds the tracer at run time: guards on models that change between calls, objects that are
-one where they were two, what stays alive, what is imported."""
+"""What surrounds the tracer at run time: guards on models that change between calls, objects that
+are one where they were two, what stays alive, what is imported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import importlib.util
 import pathlib
 import subprocess
 import sys
+import types
 import weakref
 from collections.abc import Callable
 
@@ -197,10 +198,14 @@ def test_function_and_what_it_used_die_without_reset() -> None:
 
 def test_code_of_a_function_that_was_traced_dies_with_it() -> None:
     def make() -> weakref.ref:
-        space: dict[str, object] = {}
-        exec("def f(x, y):\n    z = x + 1\n    y.append(open)\n    return z * 2\n", space)
-        torch.compile(space["f"], backend="eager")(torch.ones(1), [])
-        return weakref.ref(space["f"].__code__)
+        def broken(x: torch.Tensor) -> torch.Tensor:
+            y = x + 1
+            torch._dynamo.graph_break()
+            return y * 2
+
+        function = types.FunctionType(broken.__code__.replace(co_name="copy"), globals())
+        torch.compile(function, backend="eager")(torch.ones(1))
+        return weakref.ref(function.__code__)
 
     ref = make()
     gc.collect()

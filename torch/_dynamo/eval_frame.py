@@ -26,7 +26,6 @@ from torch._dynamo import config
 from torch._dynamo.backends.registry import lookup_backend
 
 __all__ = [
-    "OptimizedModule",
     "OptimizeContext",
     "_debug_get_cache_entry_list",
     "disable",

@@ -1,5 +1,5 @@
-"""What torch.compile(module) returns. In a file of its own since it needs torch.nn, which programs that
-compile functions alone do not load."""
+"""What torch.compile(module) returns. In a file of its own since it needs torch.nn, which programs
+that compile functions alone do not load."""
 
 from __future__ import annotations
 

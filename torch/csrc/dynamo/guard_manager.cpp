@@ -61,8 +61,7 @@ bool check_leaves(ManagerState& state, PyObject* value) {
 void record_parts(ManagerState& state) {
   state.recording = false;
   state.records.reset();
-  for (const PyRef& held : state.accessors)
-    as_accessor(held.get())->child->state->recording = true;
+  for (const PyRef& held : state.accessors) as_accessor(held.get())->child->state->recording = true;
   for (const KeyValue& pair : state.pairs) {
     if (pair.key) as_manager(pair.key.get())->state->recording = true;
     if (pair.value) as_manager(pair.value.get())->state->recording = true;

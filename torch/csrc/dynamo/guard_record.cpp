@@ -310,7 +310,8 @@ Record::Outcome Record::check(const FrameView& view) const {
   return check_others(view) ? Outcome::Holds : Outcome::Fails;
 }
 
-// These may run code of the program, which may take values from where they were: all are held first.
+// These may run code of the program, which may take values from where they were: all are held
+// first.
 bool Record::check_others(const FrameView& view) const {
   for (const LeafCheck& one : leaves_) Py_INCREF(one.value);
   for (const PartCheck& one : parts_) Py_INCREF(one.value);

@@ -1,17 +1,17 @@
 // What the last check of a value rested on, as a list of machine words.
 //
 // Note [Records of unchanged values]
-// A model's guards look at thousands of values that hardly ever change: attributes and tables of its
-// modules, constants, functions. A record of a check that held keeps the addresses of the words that
-// every change of those values writes to (versions of dictionaries and classes, items of lists,
-// cells, fields of functions and objects) with what stood there. While all of them stand there
-// still, the same objects are in the same places and need no look. What changes without leaving a
-// mark is looked at each time: tensors by their patterns, other conditions as they are.
+// A model's guards look at thousands of values that hardly ever change: attributes and tables of
+// its modules, constants, functions. A record of a check that held keeps the addresses of the words
+// that every change of those values writes to (versions of dictionaries and classes, items of
+// lists, cells, fields of functions and objects) with what stood there. While all of them stand
+// there still, the same objects are in the same places and need no look. What changes without
+// leaving a mark is looked at each time: tensors by their patterns, other conditions as they are.
 //
 // No word is read before what keeps its address valid was compared: a dictionary whose version is
 // the same has held its items all along, and versions of dictionaries are never used twice. Lists,
-// cells and fields may get another object at the address of one that died; constants found there are
-// kept alive, and conditions that compare more than addresses are checked again.
+// cells and fields may get another object at the address of one that died; constants found there
+// are kept alive, and conditions that compare more than addresses are checked again.
 //
 // A value that changes often gets no record; its parts get theirs.
 #pragma once
