@@ -29,8 +29,10 @@ def _assert_async(input, assert_msg=None) -> None:
     """Errors when the one element of input is zero."""
     if input.numel() != 1:
         raise RuntimeError("Expected Tensor with single nonzero value, but got more than one value")
-    if not bool(input):
-        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+    if assert_msg is None:
+        torch.ops.aten._assert_async.default(input)
+    else:
+        torch.ops.aten._assert_async.msg(input, assert_msg)
 
 
 def is_vulkan_available() -> bool:

@@ -174,7 +174,7 @@ def test_operators_of_functions_hold_graphs_of_their_own() -> None:
         assert torch.equal(f(x), torch.cos(a + y if x.sum() > 0 else a * x))
     assert len(count.graphs) == 1
     names = [node.target for node in count.graphs[0].graph.nodes if node.op == "get_attr"]
-    assert names == ["wrap_body", "cond_true", "cond_false", "wrap_body_0"]
+    assert names == ["wrap_body_0", "cond_true_0", "cond_false_0", "wrap_body_1"]
 
 
 def test_function_of_an_operator_that_changes_something_outside_is_refused() -> None:

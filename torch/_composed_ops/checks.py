@@ -5,7 +5,7 @@ from types import ModuleType
 
 import torch
 from torch import Tensor
-from torch._composed_ops.registry import composed
+from torch._composed_ops.registry import composed, reading
 
 
 def symbolic_shapes() -> ModuleType:
@@ -18,13 +18,13 @@ def _fail(message: str) -> None:
     raise RuntimeError(message)
 
 
-@composed("_assert_async(Tensor self) -> ()")
+@reading("_assert_async(Tensor self) -> ()", lambda self: None)
 def _assert_async(self: Tensor) -> None:
     if not bool(self):
         _fail("Expected Tensor with single nonzero value, but got zero")
 
 
-@composed("_assert_async.msg(Tensor self, str assert_msg) -> ()")
+@reading("_assert_async.msg(Tensor self, str assert_msg) -> ()", lambda self, assert_msg: None)
 def _assert_async_msg(self: Tensor, assert_msg: str) -> None:
     if not bool(self):
         _fail(assert_msg)
@@ -36,7 +36,10 @@ def _assert_scalar(self: bool, assert_msg: str) -> None:
         _fail(assert_msg)
 
 
-@composed("_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor")
+@reading(
+    "_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor",
+    lambda self, assert_msg, dep_token: dep_token.clone(),
+)
 def _functional_assert_async(self: Tensor, assert_msg: str, dep_token: Tensor) -> Tensor:
     _assert_async_msg(self, assert_msg)
     return dep_token.clone()

@@ -9,6 +9,7 @@ import keyword
 import types
 from typing import TYPE_CHECKING
 
+from torch._dynamo import polyfills
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import (
     AttrSource,
@@ -19,6 +20,7 @@ from torch._dynamo.source import (
     GlobalSource,
     LocalSource,
     TensorPropertySource,
+    TupleIteratorGetItemSource,
     TypeSource,
 )
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
@@ -57,6 +59,9 @@ class Codegen:
         count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
         self.params = code.co_varnames[:count]
         self._local = {n: _identifier(n, i) for i, n in enumerate(self.params)}
+        self.made_inputs = {
+            item.node: self._before_graph(item.made) for item in out.inputs if item.made is not None
+        }
 
     # ---- pieces of text
 
@@ -138,6 +143,17 @@ class Codegen:
         self._names[id(vt)] = text
         return text
 
+    def _before_graph(self, vt: VariableTracker) -> str:
+        """A value that the graph takes, made of what the running program has."""
+        after, self.loads = self.loads, self.reads
+        try:
+            text = self.expr(vt)
+        finally:
+            self.loads = after
+        if self.outputs:
+            unimplemented("input of a graph", repr(vt), "it holds a tensor that the graph computes")
+        return text
+
     def graph_output(self, node: object, vt: VariableTracker) -> str:
         """The name of a value that the graph computes."""
         index = self._outputs.get(node)
@@ -198,6 +214,8 @@ class Codegen:
             if all(p.isidentifier() and not keyword.iskeyword(p) for p in source.member.split(".")):
                 return f"{base}.{source.member}"
             return f"getattr({base}, {source.member!r})"
+        if isinstance(source, TupleIteratorGetItemSource):
+            return f"{self.const(polyfills.coming)}({base}, {source.index})"
         if isinstance(source, GetItemSource) and isinstance(source.index, DictKeySource):
             return f"{base}[{self.source(source.index)}]"
         if isinstance(source, GetItemSource):

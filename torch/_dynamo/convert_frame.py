@@ -95,6 +95,7 @@ class ConvertFrame:
     ) -> CompiledEntry:
         from torch._C._dynamo.eval_frame import CompiledEntry
         from torch._dynamo import guards, translate
+        from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
         state = cache.__dict__.setdefault("state", {})
         options = translate.Options(
@@ -107,6 +108,8 @@ class ConvertFrame:
         compile_log.graph_break(found.break_reason)
         try:
             root, texts = guards.build(code, fn_globals, found.out)
+        except ConstraintViolationError:
+            raise
         except Exception as error:
             raise InternalTorchDynamoError(f"{type(error).__name__}: {error}") from error
         made = _hooked(code, found.code)

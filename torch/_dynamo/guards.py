@@ -22,6 +22,7 @@ from torch._dynamo.source import (
     LocalSource,
     TensorProperty,
     TensorPropertySource,
+    TupleIteratorGetItemSource,
     TypeSource,
 )
 from torch._dynamo.variables.constant import is_constant_type
@@ -99,6 +100,8 @@ class GuardBuilder:
         base = self.manager(source.base)
         if isinstance(source, AttrSource):
             return self._attribute(base, source.member, name)
+        if isinstance(source, TupleIteratorGetItemSource):
+            return base.tuple_iterator_getitem_manager(source.index, name)
         if isinstance(source, GetItemSource):
             if isinstance(source.index, DictKeySource):
                 place = source.index.index
@@ -180,14 +183,16 @@ def _identity(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str
 
 
 def _function(b: GuardBuilder, m: GuardManager, value: types.FunctionType, name: str) -> str:
-    code = value.__code__
     if not name.startswith("L["):
-        _identity(b, m, value, name)
-        return _code(b, m, code, name)
+        return _identity(b, m, value, name)
     # A function made anew for each call is the same as long as its code is; its cells and default
     # values have guards of their own.
     _type(b, m, types.FunctionType, name)
-    _code(b, m, code, name)
+    code = value.__code__
+    m.func_code_manager(f"{name}.__code__").add_id_match_guard(
+        id(code), [f"___check_obj_id({name}.__code__, {id(code)})"]
+    )
+    b.root.__dict__.setdefault("kept", []).append(code)
     count = len(value.__defaults__ or ())
     if count:
         m.func_defaults_manager(f"{name}.__defaults__").add_length_check_guard(
@@ -198,12 +203,6 @@ def _function(b: GuardBuilder, m: GuardManager, value: types.FunctionType, name:
             [f"{name}.__defaults__ is None"]
         )
     return f"___check_obj_id({name}.__code__, {id(code)})"
-
-
-def _code(b: GuardBuilder, m: GuardManager, code: types.CodeType, name: str) -> str:
-    text = f"___check_obj_id({name}.__code__, {id(code)})"
-    m.func_code_manager(f"{name}.__code__").add_object_match_guard(code, [text])
-    return text
 
 
 def _length(b: GuardBuilder, m: GuardManager, value: int, name: str) -> str:
@@ -251,6 +250,13 @@ def _alias(b: GuardBuilder, m: GuardManager, value: Source, name: str) -> str:
     return text
 
 
+def _left(b: GuardBuilder, m: GuardManager, value: tuple[int, type], name: str) -> str:
+    count, kind = value
+    text = f"___tuple_iterator_len({name}) == {count}"
+    m.add_tuple_iterator_length_guard(count, id(kind), [text])
+    return text
+
+
 def _equals(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str:
     m.add_equals_match_guard(value, [f"{name} == {value!r}"])
     return f"{name} == {value!r}"
@@ -267,6 +273,7 @@ _RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
     "TENSOR_MATCH": _tensor,
     "NOT_PRESENT_IN_GENERIC_DICT": _absent,
     "OBJECT_ALIASING": _alias,
+    "TUPLE_ITERATOR_LEN": _left,
 }
 
 
@@ -286,12 +293,6 @@ def build(
             names,
             [f"check_no_aliasing({', '.join(names)})"],
         )
-    for sources in out.distinct:
-        names = [source.name() for source in sources]
-        text = f"no two of ({', '.join(names)}) are one object"
-        managers = [builder.manager(source) for source in sources]
-        _guards.install_no_object_aliasing_guard(managers, names, [text])
-        builder.texts.append(text)
     _add_shapes(builder, out)
     if guard_manager_testing_hook_fn is not None:
         guard_manager_testing_hook_fn(GuardManagerWrapper(builder.root), out.values, builder)

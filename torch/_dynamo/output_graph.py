@@ -3,6 +3,7 @@ records, and the compiled function that the backend makes of it."""
 
 from __future__ import annotations
 
+import collections
 import itertools
 import re
 import types
@@ -62,11 +63,13 @@ class GuardRecord(NamedTuple):
 
 
 class GraphInput(NamedTuple):
-    """An input of the graph: its placeholder, its source, a real example."""
+    """An input of the graph: its placeholder, its source, a real example. `made` is a value that
+    has no source and that the code makes before the graph."""
 
     node: torch.fx.Node
-    source: Source
+    source: Source | None
     example: object
+    made: VariableTracker | None = None
 
 
 class OutputGraph:
@@ -78,8 +81,12 @@ class OutputGraph:
         self.graph = self.root = torch.fx.Graph()
         # Graphs of functions that are being traced for an operator, with what they lifted.
         self.scopes: list[tuple[torch.fx.Graph, dict[torch.fx.Node, torch.fx.Node]]] = []
-        self.shape_env = symbolic_shapes.ShapeEnv()
-        self.fake_mode = FakeTensorMode(shape_env=self.shape_env, export=options.export)
+        self.fake_mode = options.fake_mode or FakeTensorMode(
+            shape_env=symbolic_shapes.ShapeEnv(), export=options.export
+        )
+        if self.fake_mode.shape_env is None:
+            self.fake_mode.shape_env = symbolic_shapes.ShapeEnv()
+        self.shape_env = self.fake_mode.shape_env
         self.fake_mode.allow_scalar_outputs = torch._dynamo.config.capture_scalar_outputs
         self.tensor_sources: list[Source] = []
         self.tracing_context = TracingContext(self.fake_mode)
@@ -97,13 +104,18 @@ class OutputGraph:
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
         self.function_modes: list[VariableTracker] = []
+        # Graphs of functions: how many have a name, and those of marked regions.
+        self.body_counts: collections.Counter[str] = collections.Counter()
+        self.regions: dict[tuple, tuple[torch.fx.Node, str]] = {}
         self.has_break = False
-        # Objects of the running program that must not be one: lists of their sources.
-        self.distinct: list[list[Source]] = []
+        self.grad_at_start = torch.is_grad_enabled()
         # The frame's parameters and cells, for those who look at the guards.
         self.values: dict[str, object] = {}
         self.attrs: dict[str, object] = {}
-        self.stack_texts = False
+        # The modules whose forward is running: their place in the program and their class.
+        self.module_stack: dict[str, tuple[str, type]] = {}
+        # The operators whose functions are being traced.
+        self.operators: list[tuple[str, object]] = []
         self.graph_module: torch.fx.GraphModule | None = None
         self.compiled_name = ""
         self.current_frame: Frame | None = None
@@ -125,22 +137,6 @@ class OutputGraph:
             self.keep.append(real)
         return found
 
-    def distinct_objects(self) -> list[list[Source]]:
-        """Sources of objects of a class of which the trace changes one: the code that was traced
-        for different objects is wrong where two of them are the same."""
-        changed = {id(vt) for vt in self.side_effects.changed.values()}
-        by_class: dict[type, list[VariableTracker]] = {}
-        for value in self.keep:
-            vt = self.known.get(id(value))
-            if vt is not None and vt.source is not None:
-                by_class.setdefault(type(value), []).append(vt)
-        groups = []
-        for found in by_class.values():
-            sources = list(dict.fromkeys(vt.source for vt in found))
-            if len(sources) > 1 and any(id(vt) in changed for vt in found):
-                groups.append(sources)
-        return groups
-
     # ---- nodes
 
     def add_input(self, source: Source, example: object, fake: object) -> torch.fx.Node:
@@ -154,6 +150,19 @@ class OutputGraph:
         node.meta["example_value"] = fake
         node.meta["grapharg_source"] = source
         self.inputs.append(GraphInput(node, source, example))
+        return node
+
+    def made_input(
+        self, vt: VariableTracker, example: object = None, fake: object = None
+    ) -> torch.fx.Node:
+        """A placeholder for an object that the code makes before the graph, such as a hook."""
+        for item in self.inputs:
+            if item.made is vt:
+                return item.node
+        with self.root.inserting_before(self._first_operation()):
+            node = self.root.placeholder(f"made_{len(self.inputs)}")
+        node.meta["example_value"] = fake
+        self.inputs.append(GraphInput(node, None, example, vt))
         return node
 
     def add_symbol(
@@ -243,7 +252,7 @@ class OutputGraph:
             node_args, node_kwargs = self.lift_all(node_args), self.lift_all(node_kwargs)
         made = self.graph.create_node(op, target, node_args, node_kwargs)
         made.meta["example_value"] = result
-        made.meta["stack_trace"] = tx.user_stack_text() if self.stack_texts else None
+        self._describe(tx, made)
         if isinstance(result, torch.Tensor):
             for arg in (*args, *kwargs.values()):
                 if (
@@ -254,6 +263,12 @@ class OutputGraph:
                     arg.node = made
                     return arg
         return self.wrap_node(tx, made, result)
+
+    def _describe(self, tx: Frame, node: torch.fx.Node) -> None:
+        """Says in the node where in the program it comes from."""
+        node.meta["stack_trace"] = tx.user_stack_text()
+        node.meta["nn_module_stack"] = self.module_stack
+        node.meta["source_fn_stack"] = [*self.operators, (node.name, node.target)]
 
     def run_fake(
         self,
@@ -355,6 +370,29 @@ class OutputGraph:
             return vt.node
         return None
 
+    def real_value(self, node: torch.fx.Node) -> object:
+        """What a node would compute from the real inputs of this run."""
+        examples = {item.node: item.example for item in self.inputs}
+        known: dict[torch.fx.Node, object] = {}
+        with torch.no_grad():
+            for step in self.graph.nodes:
+                if step.op == "placeholder":
+                    example = examples[step]
+                    known[step] = example.clone() if isinstance(example, torch.Tensor) else example
+                elif step.op == "get_attr":
+                    known[step] = self.attrs[step.target]
+                else:
+                    args, kwargs = map_aggregate(
+                        (step.args, step.kwargs), lambda x: known.get(x, x)
+                    )
+                    if step.op == "call_method":
+                        known[step] = getattr(args[0], step.target)(*args[1:], **kwargs)
+                    else:
+                        known[step] = step.target(*args, **kwargs)
+                if step is node:
+                    return known[step]
+        raise AssertionError(f"{node} is not in the graph")
+
     def attribute_node(self, name: str, value: object) -> torch.fx.Node:
         """A node that reads an attribute of the graph's own module, such as a subgraph."""
         unique, number = name, 0
@@ -374,6 +412,7 @@ class OutputGraph:
 
     def finish(self, cg: Codegen, tx: Frame) -> list[str]:
         """Compiles the graph; the statements that call it."""
+        self._remove_grad_modes()
         self._remove_unused(cg)
         if not self.graph_calls_needed(cg):
             return []
@@ -383,7 +422,10 @@ class OutputGraph:
         if self.has_break:
             # Frames below the code of this entry are compiled; those of the graph are not.
             compiled = DisabledFunction(compiled)
-        args = [cg.source(item.source) for item in self.inputs]
+        args = [
+            cg.source(item.source) if item.made is None else cg.made_inputs[item.node]
+            for item in self.inputs
+        ]
         names = "".join(f"__o{i}, " for i in range(len(cg.outputs)))
         call = f"{cg.const(compiled)}({', '.join(args)})"
         return [f"({names}) = {call}" if names else call]
@@ -391,6 +433,25 @@ class OutputGraph:
     def graph_calls_needed(self, cg: Codegen) -> bool:
         """Whether the graph does anything."""
         return bool(cg.outputs) or self.count_calls() > 0
+
+    def _remove_grad_modes(self) -> None:
+        """Of several changes of the gradient mode in a row, only the last counts; none where it
+        brings back what was before."""
+        mode, row = self.grad_at_start, []
+        for node in [*self.root.nodes, None]:
+            if node is not None and node.target is torch._C._set_grad_enabled:
+                row.append(node)
+                continue
+            if node is not None and node.op in ("placeholder", "get_attr"):
+                continue
+            if len(row) > 1:
+                kept = row[-1:] if row[-1].args[0] != mode else []
+                for extra in row:
+                    if extra not in kept:
+                        self.root.erase_node(extra)
+            if row:
+                mode = row[-1].args[0]
+            row = []
 
     def _remove_unused(self, cg: Codegen) -> None:
         import operator

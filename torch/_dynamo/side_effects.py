@@ -17,6 +17,7 @@ from torch._dynamo.variables.user_defined import (
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.variables.functions import CellVariable
+    from torch._dynamo.variables.hooks import RemovableHandleVariable
 
 
 class SideEffects:
@@ -30,6 +31,8 @@ class SideEffects:
         self.attrs: dict[int, tuple[object, VariableTracker, dict[str, VariableTracker]]] = {}
         self.cells: dict[int, CellVariable] = {}
         self.globals: dict[int, tuple[dict[str, object], dict[str, VariableTracker]]] = {}
+        # Hooks that were registered on inputs.
+        self.hooks: list[RemovableHandleVariable] = []
         # Calls to be made after the graph: function and arguments.
         self.calls: list[tuple[object, list[VariableTracker]]] = []
 
@@ -39,7 +42,14 @@ class SideEffects:
 
     def is_empty(self) -> bool:
         """Whether nothing was changed."""
-        return not (self.changed or self.attrs or self.cells or self.globals or self.calls)
+        return not (
+            self.changed
+            or self.attrs
+            or self.cells
+            or self.globals
+            or self.calls
+            or any(not handle.removed for handle in self.hooks)
+        )
 
     def note(self, vt: VariableTracker) -> None:
         """An existing object is about to change."""
@@ -50,6 +60,11 @@ class SideEffects:
         """A cell of the running program is about to change."""
         self.changes += 1
         self.cells.setdefault(id(cell), cell)
+
+    def add_hook(self, handle: RemovableHandleVariable) -> None:
+        """A hook is registered on a tensor of the running program."""
+        self.changes += 1
+        self.hooks.append(handle)
 
     def attribute(self, obj: object, name: str) -> VariableTracker | None:
         """What the trace stored under an attribute of an object, if it did."""
@@ -81,6 +96,9 @@ class SideEffects:
 
     def write(self, cg: Codegen) -> None:
         """Emits the code that makes the changes."""
+        for handle in self.hooks:
+            if not handle.removed:
+                cg.expr(handle)
         for vt in list(self.changed.values()):
             self._write_object(cg, vt)
         for _, vt, values in self.attrs.values():

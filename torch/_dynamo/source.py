@@ -154,6 +154,15 @@ class GradSource(AttrSource):
 
 
 @dataclasses.dataclass(frozen=True)
+class TupleIteratorGetItemSource(GetItemSource):
+    """What an iterator over a tuple will give, counted from its next value."""
+
+    def name(self) -> str:
+        """___tuple_iterator_getitem(base, 0)"""
+        return f"___tuple_iterator_getitem({self.base.name()}, {self.index!r})"
+
+
+@dataclasses.dataclass(frozen=True)
 class DictKeySource(ChainedSource):
     """A key of a dictionary, by its place."""
 

@@ -6,6 +6,7 @@ Python, and goes on behind it in a function of its own (resume_execution)."""
 from __future__ import annotations
 
 import builtins
+import functools
 import linecache
 import operator
 import sys
@@ -13,6 +14,7 @@ import traceback
 import types
 from typing import TYPE_CHECKING
 
+import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.bytecode import Program, program_of
 from torch._dynamo.data_model import DataModel
@@ -42,6 +44,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import UNBOUND, PythonModuleVariable
+from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.user_defined import (
     DELETED,
     UserDefinedClassVariable,
@@ -67,6 +70,13 @@ COMPARE = {
 }  # fmt: skip
 _GENERATOR, _COROUTINE = 0x20, 0x80 | 0x200
 _DEEPEST = 150
+
+
+@functools.lru_cache(4096)
+def _line_text(code: types.CodeType, line: int) -> str:
+    text = linecache.getline(code.co_filename, line).strip()
+    shown = f"    {text}\n" if text else ""
+    return f'  File "{code.co_filename}", line {line}, in {code.co_name}\n{shown}'
 
 
 class Frame(DataModel):
@@ -164,7 +174,12 @@ class Frame(DataModel):
 
     def user_stack_text(self) -> str:
         """The user's frames as a traceback shows them."""
-        return "".join(traceback.StackSummary.from_list(self.user_stack()).format())
+        parts = []
+        frame: Frame | None = self
+        while frame is not None:
+            parts.append(_line_text(frame.code, frame.line()))
+            frame = frame.parent
+        return "".join(reversed(parts))
 
     # ---- calls
 
@@ -655,9 +670,32 @@ def JUMP(self: Frame, ins: Instruction) -> None:
 
 
 def POP_JUMP_IF_TRUE(self: Frame, ins: Instruction) -> None:
-    if self.truth(self.stack[-1]):
+    if _checked_in_graph(self) or self.truth(self.stack[-1]):
         self.ip = self.program.index[id(ins.target)]
     self.stack.pop()
+
+
+def _checked_in_graph(self: Frame) -> bool:
+    """`assert` of a tensor: the graph raises the error."""
+    steps, tested = self.program.steps, self.stack[-1]
+    if steps[self.ip][1].opname != "LOAD_ASSERTION_ERROR" or not isinstance(tested, TensorVariable):
+        return False
+    from torch._dynamo import config
+
+    if not config.rewrite_assert_with_torch_assert:
+        return False
+    rest = [ins for _, ins in steps[self.ip + 1 : self.ip + 4]]
+    message = "assertion error"
+    if rest[0].opname == "LOAD_CONST" and rest[1].opname == "CALL" and rest[1].arg == 1:
+        message = rest[0].argval
+        if not isinstance(message, str):
+            unimplemented("assert with non-string message", repr(message), "the message is no text")
+    elif rest[0].opname != "RAISE_VARARGS":
+        unimplemented(
+            "assert with non-string message", repr(tested), "the message is not a constant"
+        )
+    self.out.call_effect(self, torch._assert_async, [tested, ConstantVariable(message)], {})
+    return True
 
 
 def POP_JUMP_IF_FALSE(self: Frame, ins: Instruction) -> None:

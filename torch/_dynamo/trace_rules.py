@@ -20,6 +20,7 @@ from torch._dynamo.exc import unimplemented
 INLINE = "inline"  # run its bytecode
 GRAPH = "graph"  # a node of the graph
 CONSTANT = "constant"  # called on constants while tracing
+MARKED = "marked"  # called on real values while tracing; its result is a constant of the trace
 SKIP = "skip"  # breaks the graph
 STATE = "state"  # a question about the tracing state, whose value is a constant of the trace
 FORBID = "forbid"  # an error
@@ -79,6 +80,7 @@ _INLINED_TORCH = frozenset(
     {
         "torch._dynamo.polyfills",
         "torch.utils._pytree",
+        "torch.fx._pytree",
         "torch._dynamo._trace_wrapped_higher_order_op",
         "torch.distributed._composable",
         "torch.distributed.tensor",
@@ -133,7 +135,7 @@ def lookup(fn: object) -> object:
         if getattr(fn, "_torchdynamo_disable", False):
             return SKIP
         if getattr(fn, "_dynamo_marked_constant", False):
-            return CONSTANT
+            return MARKED
         return _by_module(fn.__module__ or "", fn.__code__.co_filename, fn)
     return _builtin_rule(fn)
 

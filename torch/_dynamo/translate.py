@@ -27,12 +27,13 @@ from torch._dynamo.symbolic_convert import Frame
 from torch._dynamo.variables import builder, higher_order_ops, pytree  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
-from torch._guards import tracing
+from torch._guards import detect_fake_mode, tracing
 from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode
 
 if TYPE_CHECKING:
     from torch._dynamo.opcodes import Instruction
     from torch._guards import Source
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 @dataclasses.dataclass
@@ -47,6 +48,8 @@ class Options:
     state: dict[str, object] = dataclasses.field(default_factory=dict)
     # Everything becomes a symbol: the last compilation that the limit permits.
     all_symbolic: bool = False
+    # The mode of fake tensors among the arguments, which the trace then goes on under.
+    fake_mode: FakeTensorMode | None = None
 
     def may_be_dynamic(self, source: Source) -> bool:
         """Whether a number at a source can become a symbol."""
@@ -99,7 +102,11 @@ class Options:
             else (DimDynamic.DUCK if i in wanted else DimDynamic.STATIC)
             for i in range(len(shape))
         ]
-        return builder.dynamic_context(dims, set(marked))
+        ranges = {
+            dim: (least, most)
+            for dim, least, most in getattr(value, "_dynamo_dynamic_range", None) or ()
+        }
+        return builder.dynamic_context(dims, set(marked), ranges)
 
 
 class Translation:
@@ -151,6 +158,9 @@ class RootFrame(Frame):
         for name, value in values.items():
             source = LocalSource(name, is_input=True)
             self.locals[name] = LazyVariableTracker(self, value, source)
+        own = values.get("self")
+        if isinstance(own, torch.nn.Module):
+            self.out.module_stack = {"L_self_": ("L['self']", type(own))}
         for name in self.code.co_cellvars:
             self.cells[name] = CellVariable(name, self.locals.pop(name, None))
         for name, cell in zip(self.code.co_freevars, closure or (), strict=True):
@@ -410,6 +420,7 @@ def _attempt(
     options: Options,
     restart: RestartWithBreak | None,
 ) -> Translation:
+    options.fake_mode = detect_fake_mode(list(values.values()))
     out = OutputGraph(fn_globals, options)
     frame = RootFrame(
         out,
@@ -431,7 +442,6 @@ def _attempt(
                 cg.tail = [f"return {cg.expr(result)}"]
             out.side_effects.write(cg)
             call = out.finish(cg, frame)
-            out.distinct = out.distinct_objects()
         return Translation(out, cg.assemble(call), cg)
     except Unsupported as error:
         # The values after the graph cannot be made.

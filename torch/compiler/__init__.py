@@ -128,7 +128,9 @@ def nested_compile_region(
     """Marks a function to be compiled once and used in many places."""
     if fn is None:
         return functools.partial(nested_compile_region, options=options)
-    return fn
+    from torch._higher_order_ops.invoke_subgraph import mark_compile_region
+
+    return mark_compile_region(fn)
 
 
 def substitute_in_graph(

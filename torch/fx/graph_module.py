@@ -12,7 +12,6 @@ import linecache
 import os
 import sys
 import traceback
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -68,11 +67,8 @@ def _method_from_src(
 ) -> Callable:
     """The function that a text defines."""
     space = dict(globals)
-    name = _exec_with_source(src, space, co_fields)
-    made = space[method_name]
-    # The text goes with the code, which tracebacks keep as long as they need it.
-    weakref.finalize(made.__code__, linecache.cache.pop, name, None).atexit = False
-    return made
+    _exec_with_source(src, space, co_fields)
+    return space[method_name]
 
 
 def _import_line(name: str, obj: Any) -> str:

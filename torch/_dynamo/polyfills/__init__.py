@@ -7,14 +7,14 @@ import collections
 import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-import torch
 
-
-def call_module_with_hooks(module: object, *args: object, **kwargs: object) -> object:
-    """nn.Module.__call__ where the module has forward hooks."""
-    with_kwargs = module._forward_pre_hooks_with_kwargs
-    for number, hook in list(module._forward_pre_hooks.items()):
-        if number in with_kwargs:
+def call_module_with_hooks(
+    module: object, before: list, after: list, *args: object, **kwargs: object
+) -> object:
+    """nn.Module.__call__ where the module has forward hooks. `before` and `after` hold pairs of a
+    hook and whether it takes the keyword arguments."""
+    for hook, with_kwargs in before:
+        if with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is not None:
                 args, kwargs = changed
@@ -23,9 +23,8 @@ def call_module_with_hooks(module: object, *args: object, **kwargs: object) -> o
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
     result = module.forward(*args, **kwargs)
-    with_kwargs = module._forward_hooks_with_kwargs
-    for number, hook in list(module._forward_hooks.items()):
-        if number in with_kwargs:
+    for hook, with_kwargs in after:
+        if with_kwargs:
             changed = hook(module, args, kwargs, result)
         else:
             changed = hook(module, args, result)
@@ -90,14 +89,18 @@ def iterator_at(sequence: Sequence, index: int) -> Iterator:
     return made
 
 
-def module_list_item(modules: torch.nn.ModuleList, index: int | slice) -> object:
-    """ModuleList.__getitem__; a slice is a plain list of the modules, and nothing is registered."""
-    if isinstance(index, slice):
-        return list(modules._modules.values())[index]
-    return modules._modules[modules._get_abs_string_index(index)]
+def coming(iterator: Iterator, index: int) -> object:
+    """What an iterator over a tuple will give, without taking it."""
+    _, (sequence,), *place = iterator.__reduce__()
+    return sequence[index + (place[0] if place else 0)]
+
+
+def advance(iterator: Iterator, count: int) -> None:
+    """Takes values from an iterator."""
+    for _ in range(count):
+        next(iterator)
 
 
 SUBSTITUTES: dict[object, Callable] = {
-    torch.nn.ModuleList.__getitem__: module_list_item,
     collections._count_elements: count_elements,
 }

@@ -5,11 +5,12 @@ dictionary, the value of a constant, the properties of a tensor."""
 from __future__ import annotations
 
 import collections
+import copy
 import enum
 import functools
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,6 +25,7 @@ from torch._dynamo.source import (
     LocalSource,
     TensorProperty,
     TensorPropertySource,
+    TupleIteratorGetItemSource,
 )
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
@@ -42,6 +44,7 @@ from torch._dynamo.variables.functions import (
     UserFunctionVariable,
     UserMethodVariable,
 )
+from torch._dynamo.variables.iter import ExistingIteratorVariable
 from torch._dynamo.variables.lists import (
     DequeVariable,
     ListVariable,
@@ -65,6 +68,7 @@ from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     RelaxedUnspecConstraint,
     StatelessSymbolicContext,
+    StrictMinMaxConstraint,
 )
 
 if TYPE_CHECKING:
@@ -212,6 +216,18 @@ def _deque(tx: Frame, value: collections.deque, source: Source | None) -> Variab
     return DequeVariable(items, source, value.maxlen)
 
 
+def _tuple_iterator(tx: Frame, value: Iterator, source: Source | None) -> VariableTracker:
+    items = list(copy.copy(value))
+    if source is None:
+        return UnknownVariable(value, source)
+    _guard(tx, source, "TUPLE_ITERATOR_LEN", (len(items), type(value)))
+    parts = [
+        LazyVariableTracker(tx, item, TupleIteratorGetItemSource(source, i))
+        for i, item in enumerate(items)
+    ]
+    return ExistingIteratorVariable(parts, source)
+
+
 def _entries(tx: Frame, value: dict, source: Source | None) -> dict:
     entries = {}
     for place, (key, item) in enumerate(dict.items(value)):
@@ -306,6 +322,11 @@ def _method(tx: Frame, value: types.MethodType, source: Source | None) -> Variab
 
 def _builtin(tx: Frame, value: object, source: Source | None) -> VariableTracker:
     owner = getattr(value, "__self__", None)
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        from torch._dynamo.variables.misc import GetAttrVariable
+
+        inner = AttrSource(source, "__self__") if source else None
+        return GetAttrVariable(wrap(tx, owner, inner), value.__name__, source)
     if owner is not None and not isinstance(owner, types.ModuleType | type):
         from torch._dynamo.variables.misc import GetAttrVariable
 
@@ -364,6 +385,7 @@ _EXACT.update(
         collections.OrderedDict: _dict,
         collections.defaultdict: _defaultdict,
         types.MappingProxyType: _mapping_proxy,
+        type(iter(())): _tuple_iterator,
         range: _range,
         slice: _slice,
         types.FunctionType: _function,
@@ -496,7 +518,11 @@ def wrap_tensor(tx: Frame, value: torch.Tensor, source: Source | None) -> Variab
     out = tx.out
     if source is None:
         return _constant_tensor(tx, value)
-    if type(value) not in (torch.Tensor, torch.nn.Parameter) and not _plain_subclass(value):
+    if (
+        type(value) not in (torch.Tensor, torch.nn.Parameter)
+        and not _plain_subclass(value)
+        and getattr(value, "fake_mode", None) is not out.fake_mode
+    ):
         unimplemented(
             "tensor subclass", f"{type(value)}", f"tensors of the class {type(value).__name__}"
         )
@@ -504,7 +530,9 @@ def wrap_tensor(tx: Frame, value: torch.Tensor, source: Source | None) -> Variab
         unimplemented("layout of a tensor", f"{value.layout}", "only dense tensors are traced")
     context = out.options.symbolic_context(value, source)
     try:
-        if context is None:
+        if getattr(value, "fake_mode", None) is out.fake_mode:
+            fake = value
+        elif context is None:
             fake = out.fake_mode.from_tensor(value, static_shapes=True, source=source)
         else:
             fake = out.fake_mode.from_tensor(value, source=source, symbolic_context=context)
@@ -567,12 +595,23 @@ def size_of(tx: Frame, tensor: TensorVariable, dim: int) -> VariableTracker:
     return SymNodeVariable.create(node, size)
 
 
-def dynamic_context(dims: list[DimDynamic], promised: set[int]) -> StatelessSymbolicContext:
-    """The context of a tensor whose sizes may be symbols; those promised must not be fixed."""
-    promises = [
+def dynamic_context(
+    dims: list[DimDynamic],
+    promised: set[int],
+    ranges: dict[int, tuple[int | None, int | None]],
+) -> StatelessSymbolicContext:
+    """The context of a tensor whose sizes may be symbols; those promised must not be fixed, and
+    every value within its range must be permitted."""
+    promises: list[object] = [
         RelaxedUnspecConstraint(warn_only=False) if i in promised else None
         for i in range(len(dims))
     ]
+    if ranges:
+        from torch.utils._sympy.numbers import int_oo
+        from torch.utils._sympy.value_ranges import ValueRanges
+    for i, (least, most) in ranges.items():
+        allowed = ValueRanges(2 if least is None else least, int_oo if most is None else most)
+        promises[i] = StrictMinMaxConstraint(vr=allowed, warn_only=False)
     return StatelessSymbolicContext(dynamic_sizes=dims, constraint_sizes=promises)
 
 

@@ -19,7 +19,7 @@ from torch._dynamo import trace_rules
 from torch._dynamo.exc import ObservedException, raise_error, raise_observed, unimplemented
 from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables import iter as iterators
-from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable, wrap_result
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.functions import (
@@ -41,57 +41,32 @@ if TYPE_CHECKING:
     from torch._dynamo.symbolic_convert import Frame
 
 
-class BuiltinVariable(VariableTracker):
+class BuiltinVariable(KnownObjectVariable):
     """A function that C code defines."""
 
-    __slots__ = ("fn",)
-
-    def __init__(self, fn: Callable, source: object = None) -> None:
-        super().__init__(source)
-        self.fn = fn
+    __slots__ = ()
 
     def describe(self) -> str:
-        return getattr(self.fn, "__name__", repr(self.fn))
-
-    def python_type(self) -> type:
-        return type(self.fn)
-
-    def is_mutable(self) -> bool:
-        return False
-
-    def is_python_constant(self) -> bool:
-        return True
-
-    def as_python_constant(self) -> object:
-        return self.fn
+        return getattr(self.value, "__name__", repr(self.value))
 
     def as_proxy(self) -> object:
-        return self.fn
-
-    def hash_key(self, tx: Frame) -> object:
-        return self.fn
-
-    def truth(self, tx: Frame) -> bool:
-        return True
+        return self.value
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:
         try:
-            found = getattr(self.fn, name)
+            found = getattr(self.value, name)
         except AttributeError as error:
             raise_observed(tx, error)
         return VariableTracker.build(tx, found)
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
-        rule = trace_rules.lookup(self.fn)
-        return tx.call_by_rule(rule, self, self.fn, args, kwargs)
+        rule = trace_rules.lookup(self.value)
+        return tx.call_by_rule(rule, self, self.value, args, kwargs)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name == "__call__":
             return self.call_function(tx, args, kwargs)
         return self.getattr(tx, name).call_function(tx, args, kwargs)
-
-    def reconstruct(self, cg: object) -> str:
-        return cg.const(self.fn)
 
 
 def call_c_function(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker | None:

@@ -134,10 +134,6 @@ def instantiate(
         return fold(tx, value, args, kwargs) or unimplemented(
             "constructor", f"{value}({args})", "an argument is not known while tracing"
         )
-    if issubclass(value, torch.nn.Module):
-        made = _module_without_state(tx, value, args, kwargs)
-        if made is not None:
-            return made
     maker = class_attribute(value, "__new__")
     maker = maker.__func__ if isinstance(maker, staticmethod) else maker
     if isinstance(maker, types.FunctionType):
@@ -147,30 +143,6 @@ def instantiate(
     else:
         obj = new_object(tx, value, args, kwargs)
     return initialise(tx, obj, args, kwargs)
-
-
-def _module_without_state(
-    tx: Frame, cls: type, args: Args, kwargs: Kwargs
-) -> VariableTracker | None:
-    """A loss, activation or other layer of torch.nn without parameters, made while tracing."""
-    from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
-
-    given = [*args, *kwargs.values()]
-    if not cls.__module__.startswith("torch.nn.modules.") or not all(
-        a.realize().is_python_constant() for a in given
-    ):
-        return None
-    if issubclass(cls, torch.nn.Sequential | torch.nn.ModuleList | torch.nn.ModuleDict):
-        return None
-    with torch.device("meta"), torch.random.fork_rng():
-        made = cls(
-            *[a.as_python_constant() for a in args],
-            **{k: v.as_python_constant() for k, v in kwargs.items()},
-        )
-    if any(True for _ in made.parameters()) or any(True for _ in made.buffers()):
-        return None
-    tx.out.keep.append(made)
-    return UnspecializedNNModuleVariable(cls, made, None)
 
 
 def initialise(tx: Frame, obj: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -204,9 +176,6 @@ def new_object(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if issubclass(cls, torch.nn.Module):
         from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 
-        unimplemented(
-            "new nn.Module", f"{cls}", "modules are made outside of the compiled function"
-        )
         return UnspecializedNNModuleVariable(cls)
     if is_namedtuple(cls):
         return NamedTupleVariable(args[0].unpack(tx), cls)

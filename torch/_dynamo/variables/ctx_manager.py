@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from torch._guards import Source
 
 
-def set_grad_enabled(tx: Frame, mode: bool) -> None:
+def set_grad_enabled(tx: Frame, mode: bool, always: bool = False) -> None:
     """torch._C._set_grad_enabled, in the graph and in the trace."""
-    if torch.is_grad_enabled() == mode:
+    if torch.is_grad_enabled() == mode and not always:
         return
     node = tx.out.graph.create_node("call_function", torch._C._set_grad_enabled, (mode,), {})
     node.meta["example_value"] = None

@@ -3,6 +3,7 @@ enclosing trace that it uses become its inputs (they are lifted)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -11,12 +12,21 @@ from torch._dynamo import trace_rules
 from torch._dynamo.exc import UncapturedHigherOrderOpError, Unsupported, unimplemented
 from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
-from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.constant import FALSE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import BaseListVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._higher_order_ops import utils
+from torch._higher_order_ops.associative_scan import associative_scan_op
 from torch._higher_order_ops.cond import cond, cond_op
+from torch._higher_order_ops.invoke_subgraph import _Region, invoke_subgraph
+from torch._higher_order_ops.map import map_impl
+from torch._higher_order_ops.out_dtype import out_dtype
+from torch._higher_order_ops.scan import scan_op
+from torch._higher_order_ops.while_loop import while_loop_op
 from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
+from torch.fx.node import map_aggregate
+from torch.utils import _pytree as pytree
 from torch.utils import checkpoint as checkpointing
 
 if TYPE_CHECKING:
@@ -34,8 +44,15 @@ class Body(NamedTuple):
     leaves: list[VariableTracker]
 
 
-def trace_body(tx: Frame, fn: VariableTracker, args: Args, kwargs: Kwargs) -> Body:
-    """Traces a function into a graph of its own."""
+def trace_body(
+    tx: Frame,
+    fn: VariableTracker,
+    args: Args,
+    kwargs: Kwargs,
+    fresh: Sequence[torch.Tensor] = (),
+) -> Body:
+    """Traces a function into a graph of its own. The function gets a placeholder for each of the
+    `fresh` values before its other arguments."""
     out = tx.out
     graph, attrs, lifted = torch.fx.Graph(), {}, {}
     saved = out.graph, out.attrs
@@ -43,7 +60,8 @@ def trace_body(tx: Frame, fn: VariableTracker, args: Args, kwargs: Kwargs) -> Bo
     out.scopes.append((graph, lifted))
     out.graph, out.attrs = graph, attrs
     try:
-        result = fn.call_function(tx, args, kwargs)
+        given = [_placeholder(graph, i, example) for i, example in enumerate(fresh)]
+        result = fn.call_function(tx, [*given, *args], kwargs)
         leaves: list[VariableTracker] = []
         _collect(result, leaves)
         graph.output(tuple([out.lift(leaf.as_proxy()) for leaf in leaves]))
@@ -57,6 +75,12 @@ def trace_body(tx: Frame, fn: VariableTracker, args: Args, kwargs: Kwargs) -> Bo
             "the function of a higher-order operator changes something outside of itself",
         )
     return Body(graph, attrs, lifted, result, leaves)
+
+
+def _placeholder(graph: torch.fx.Graph, index: int, example: torch.Tensor) -> TensorVariable:
+    node = graph.placeholder(f"arg{index}")
+    node.meta["example_value"] = example
+    return TensorVariable(node, example)
 
 
 def _collect(vt: VariableTracker, leaves: list[VariableTracker]) -> None:
@@ -87,11 +111,13 @@ def _rebuilt(vt: VariableTracker, values: list[VariableTracker]) -> VariableTrac
 
 
 def module_node(tx: Frame, body: Body, name: str) -> torch.fx.Node:
-    """A node that reads the graph of a body."""
+    """A node that reads the graph of a body; the innermost graphs are numbered first."""
     root = torch.nn.Module()
     for key, value in body.attrs.items():
         setattr(root, key, value)
-    return tx.out.attribute_node(name, torch.fx.GraphModule(root, body.graph))
+    number = tx.out.body_counts[name]
+    tx.out.body_counts[name] += 1
+    return tx.out.attribute_node(f"{name}_{number}", torch.fx.GraphModule(root, body.graph))
 
 
 def call_operator(
@@ -106,9 +132,16 @@ def call_operator(
     return _rebuilt(body.result, list(made.items))
 
 
-def _captured(tx: Frame, name: str, fn: VariableTracker, args: Args, kwargs: Kwargs) -> Body:
+def _captured(
+    tx: Frame,
+    name: str,
+    fn: VariableTracker,
+    args: Args,
+    kwargs: Kwargs,
+    fresh: Sequence[torch.Tensor] = (),
+) -> Body:
     try:
-        return trace_body(tx, fn, args, kwargs)
+        return trace_body(tx, fn, args, kwargs, fresh)
     except Unsupported as error:
         raise UncapturedHigherOrderOpError(
             f"{name}: the function {fn.describe()} cannot be captured whole: {error}"
@@ -169,7 +202,8 @@ def _cond(
 def _take_inputs(body: Body, inputs: list[torch.fx.Node]) -> None:
     """Gives the graph of a body these inputs, in this order."""
     graph = body.graph
-    first = next(iter(graph.nodes))
+    lifted = set(body.lifted.values())
+    first = next(n for n in graph.nodes if n.op != "placeholder" or n in lifted)
     for outer in inputs:
         with graph.inserting_before(first):
             made = graph.placeholder(outer.name)
@@ -180,6 +214,163 @@ def _take_inputs(body: Body, inputs: list[torch.fx.Node]) -> None:
                 first = first.next
             known.replace_all_uses_with(made)
             graph.erase_node(known)
+
+
+# ---- loops. The public functions are run by their bytecode; they call these operators.
+
+
+def _tensors(tx: Frame, values: VariableTracker, what: str) -> list[TensorVariable]:
+    found = values.unpack(tx)
+    for vt in found:
+        if not isinstance(vt, TensorVariable):
+            unimplemented(what, repr(vt), f"{what} takes tensors alone")
+    return found
+
+
+def _first(tx: Frame, values: list[TensorVariable]) -> list[torch.Tensor]:
+    """The slices at the first place of dimension 0."""
+    with tx.out.fake_mode:
+        return [vt.fake[0] for vt in values]
+
+
+def _loop(
+    tx: Frame,
+    op: object,
+    bodies: list[Body],
+    names: tuple[str, ...],
+    operands: list[list[TensorVariable]],
+    extra: list[torch.fx.Node],
+) -> VariableTracker:
+    """A node of an operator that takes functions, flat tuples of operands, and what the functions
+    use besides."""
+    used = list(dict.fromkeys([*extra, *[node for body in bodies for node in body.lifted]]))
+    nodes = []
+    for name, body in zip(names, bodies, strict=True):
+        _take_inputs(body, used)
+        nodes.append(module_node(tx, body, name))
+    flat = [tuple([vt.as_proxy() for vt in group]) for group in operands]
+    args = (*nodes, *flat, tuple(used))
+    examples = map_aggregate(
+        args, lambda x: x.meta["example_value"] if isinstance(x, torch.fx.Node) else x
+    )
+    try:
+        with torch._C._AutoDispatchBelowAutograd(), tx.out.fake_mode:
+            result = tuple(op(*examples))
+    except (RuntimeError, TypeError) as error:
+        raise UncapturedHigherOrderOpError(f"{op.name()}: {error}") from error
+    tensors = [e for e in pytree.tree_leaves(examples[len(nodes) :]) if isinstance(e, torch.Tensor)]
+    if torch.is_grad_enabled() and any(e.requires_grad for e in tensors):
+        for item in result:
+            if isinstance(item, torch.Tensor) and item.is_floating_point():
+                item.requires_grad_()
+    made = tx.out.graph.create_node("call_function", op, tx.out.lift_all(args), {})
+    made.meta["example_value"] = result
+    return tx.out.wrap_node(tx, made, result)
+
+
+@handler(map_impl)
+def _map(
+    tx: Frame, f: VariableTracker, xs: VariableTracker, pos_args: VariableTracker | None = None
+) -> VariableTracker:
+    mapped = _tensors(tx, xs, "map")
+    rest = [] if pos_args is None else pos_args.unpack(tx)
+    body = _captured(tx, "map", f, rest, {}, _first(tx, mapped))
+    return _loop(tx, map_impl, [body], ("map_body",), [mapped], [])
+
+
+@handler(scan_op)
+def _scan(
+    tx: Frame,
+    combine_fn: VariableTracker,
+    init: VariableTracker,
+    xs: VariableTracker,
+    additional_inputs: VariableTracker | None = None,
+) -> VariableTracker:
+    carries, along = _tensors(tx, init, "scan"), _tensors(tx, xs, "scan")
+    fresh = [*[vt.fake for vt in carries], *_first(tx, along)]
+    body = _captured(tx, "scan", combine_fn, [], {}, fresh)
+    return _loop(tx, scan_op, [body], ("scan_combine_fn",), [carries, along], [])
+
+
+@handler(associative_scan_op)
+def _associative_scan(
+    tx: Frame,
+    combine_fn: VariableTracker,
+    xs: VariableTracker,
+    additional_inputs: VariableTracker | None = None,
+) -> VariableTracker:
+    along = _tensors(tx, xs, "associative_scan")
+    slices = _first(tx, along)
+    body = _captured(tx, "associative_scan", combine_fn, [], {}, [*slices, *slices])
+    names = ("associative_scan_combine_fn",)
+    return _loop(tx, associative_scan_op, [body], names, [along], [])
+
+
+@handler(while_loop_op)
+def _while_loop(
+    tx: Frame,
+    cond_fn: VariableTracker,
+    body_fn: VariableTracker,
+    carried_inputs: VariableTracker,
+    additional_inputs: VariableTracker | None = None,
+) -> VariableTracker:
+    carried = _tensors(tx, carried_inputs, "while_loop")
+    fresh = [vt.fake for vt in carried]
+    bodies = [_captured(tx, "while_loop", fn, [], {}, fresh) for fn in (cond_fn, body_fn)]
+    if len(bodies[0].leaves) == 1:
+        # The condition is one value, not a tuple of one.
+        end = list(bodies[0].graph.nodes)[-1]
+        end.args = (end.args[0][0],)
+    return _loop(tx, while_loop_op, bodies, ("while_loop_cond", "while_loop_body"), [carried], [])
+
+
+@handler(_Region.__call__)
+def _region(
+    tx: Frame, region: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+) -> VariableTracker:
+    """A function that was marked by nested_compile_region: equal graphs are one."""
+    body = trace_body(tx, region.getattr(tx, "fn"), list(args), kwargs)
+    likeness = (
+        id(region.value),
+        _structure(body.graph),
+        *[_shape(node.meta["example_value"]) for node in body.lifted],
+    )
+    known = tx.out.regions.get(likeness)
+    if known is None or known[0].graph is not tx.out.graph:
+        node = module_node(tx, body, "subgraph")
+        known = tx.out.regions[likeness] = (node, node.target)
+    node, name = known
+    return call_operator(tx, invoke_subgraph, (node, name, *body.lifted), {}, body)
+
+
+def _structure(graph: torch.fx.Graph) -> str:
+    """A graph as text without the names of its nodes."""
+    numbers = {node: f"%{i}" for i, node in enumerate(graph.nodes)}
+    rows = [
+        (node.op, None if node.op == "placeholder" else str(node.target))
+        + map_aggregate((node.args, node.kwargs), lambda x: numbers.get(x, x))
+        for node in graph.nodes
+    ]
+    return str(rows)
+
+
+def _shape(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        return (tuple(map(str, value.shape)), value.dtype, value.device, value.requires_grad)
+    return str(value)
+
+
+@handler(out_dtype)
+def _out_dtype(
+    tx: Frame, op: VariableTracker, output_dtype: VariableTracker, *args: VariableTracker
+) -> VariableTracker:
+    return tx.out.call(tx, out_dtype, [op, output_dtype, *args], {})
+
+
+@handler(utils.being_traced)
+def _being_traced(tx: Frame) -> VariableTracker:
+    # Values that functions take from around them are lifted here.
+    return FALSE
 
 
 for _op in (wrap, cond_op, tag_activation_checkpoint):

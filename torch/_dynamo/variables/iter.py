@@ -16,6 +16,7 @@ from torch._dynamo.variables.lists import BaseListVariable, TupleVariable
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
+    from torch._guards import Source
 
 _LIST_ITERATOR = type(iter([]))
 _LONGEST = 100_000  # more values than that are not written out
@@ -98,6 +99,36 @@ class SequenceIteratorVariable(IteratorVariable):
         from torch._dynamo import polyfills
 
         return f"{cg.const(polyfills.iterator_at)}({cg.expr(self.sequence)}, {self.index})"
+
+
+class ExistingIteratorVariable(IteratorVariable):
+    """An iterator over a tuple that the running program has; what the trace takes from it is taken
+    from the real one after the graph."""
+
+    __slots__ = ("taken",)
+
+    def __init__(self, items: Args, source: Source) -> None:
+        super().__init__(iter(items), type(iter(())))
+        self.source = source
+        self.taken = 0
+
+    def next(self, tx: Frame) -> VariableTracker:
+        value = super().next(tx)
+        tx.mutate(self)
+        self.taken += 1
+        return value
+
+    def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
+        for value in self.it:
+            tx.mutate(self)
+            self.taken += 1
+            yield value
+
+    def write_back(self, cg: Codegen, target: str) -> None:
+        """Emits code that brings the real iterator to the same place."""
+        from torch._dynamo import polyfills
+
+        cg.effect(f"{cg.const(polyfills.advance)}({target}, {self.taken})")
 
 
 class CallIteratorVariable(IteratorVariable):

@@ -60,35 +60,13 @@ class ObjectKey:
         return self.tx.equal(self.vt, ConstantVariable(other))
 
 
-class PythonModuleVariable(VariableTracker):
+class PythonModuleVariable(KnownObjectVariable):
     """A module."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: types.ModuleType, source: Source | None = None) -> None:
-        super().__init__(source)
-        self.value = value
+    __slots__ = ()
 
     def describe(self) -> str:
         return self.value.__name__
-
-    def python_type(self) -> type:
-        return types.ModuleType
-
-    def is_mutable(self) -> bool:
-        return False
-
-    def is_python_constant(self) -> bool:
-        return True
-
-    def as_python_constant(self) -> object:
-        return self.value
-
-    def hash_key(self, tx: Frame) -> object:
-        return self.value
-
-    def truth(self, tx: Frame) -> bool:
-        return True
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:
         stored = tx.out.side_effects.attribute(self.value, name)
@@ -108,9 +86,6 @@ class PythonModuleVariable(VariableTracker):
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         return self.getattr(tx, name).call_function(tx, args, kwargs)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        return cg.const(self.value)
 
 
 class GetAttrVariable(VariableTracker):

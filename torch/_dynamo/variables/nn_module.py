@@ -4,20 +4,20 @@ and modules."""
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo.exc import raise_error, unimplemented
-from torch._dynamo.source import AttrSource, GetItemSource
+from torch._dynamo.source import AttrSource, DictKeySource, GetItemSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.lists import TupleVariable
 from torch._dynamo.variables.tensor import TensorVariable
-from torch._dynamo.variables.user_defined import (
-    DELETED,
-    UserDefinedObjectVariable,
-    class_attribute,
-)
+from torch._dynamo.variables.user_defined import UserDefinedObjectVariable, class_attribute
 
 if TYPE_CHECKING:
     from torch._dynamo.symbolic_convert import Frame
@@ -47,14 +47,16 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
 
     def own_attribute(self, tx: Frame, name: str) -> VariableTracker | None:
         found = super().own_attribute(tx, name)
-        if found is not None or self.value is None:
+        if found is not None:
             return found
         for table in _TABLES:
-            entries = self.value.__dict__.get(table)
-            stored = self.attrs.get(f"{table}/{name}")
-            if stored is not None:
-                return None if stored is DELETED else stored
-            if entries is not None and name in entries:
+            entries = None if self.value is None else self.value.__dict__.get(table)
+            traced = self.attrs.get(table) or tx.out.known.get(id(entries))
+            if isinstance(traced, ConstDictVariable) and (traced.changed or entries is None):
+                found = traced.lookup(tx, ConstantVariable(name))
+                if found is not None:
+                    return found.realize()
+            elif entries is not None and name in entries:
                 source = None
                 if self.source is not None:
                     source = GetItemSource(AttrSource(self.source, table), name)
@@ -72,17 +74,15 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
             for table in _TABLES:
                 if name in (self.value.__dict__.get(table) or ()):
                     return self._set_registered(tx, table, name, value)
-        if issubclass(value.python_type(), torch.nn.Module | torch.nn.Parameter):
-            unimplemented(
-                "registering on a module",
-                f"{self!r}.{name}",
-                "a parameter or module is registered in the compiled function",
-            )
         super().generic_setattr(tx, name, value)
 
     def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
         custom = class_attribute(self.cls, "__setattr__")
-        if isinstance(custom, types.FunctionType) and custom is not torch.nn.Module.__setattr__:
+        if (
+            custom is not torch.nn.Module.__setattr__
+            or self.value is None
+            or issubclass(value.python_type(), torch.nn.Module | torch.nn.Parameter)
+        ):
             super().setattr(tx, name, value)
             return
         self.generic_setattr(tx, name, value)
@@ -104,11 +104,22 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
 
     def call_module(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
         """module(...): forward with its hooks"""
+        outer = tx.out.module_stack
+        if self.source is not None:
+            name = self.source.name()
+            tx.out.module_stack = {**outer, re.sub(r"\W+", "_", name): (name, self.cls)}
+        try:
+            return self._call(tx, args, kwargs)
+        finally:
+            tx.out.module_stack = outer
+
+    def _call(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
         if self.value is not None and self._has_hooks(tx):
             from torch._dynamo import polyfills
 
             call = VariableTracker.build(tx, polyfills.call_module_with_hooks)
-            return call.call_function(tx, [self, *args], kwargs)
+            before, after = (self._hooks(tx, f"_forward_{kind}") for kind in ("pre_hooks", "hooks"))
+            return call.call_function(tx, [self, before, after, *args], kwargs)
         return self.getattr(tx, "forward").call_function(tx, args, kwargs)
 
     def _has_hooks(self, tx: Frame) -> bool:
@@ -129,6 +140,28 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
         if any(getattr(shared, name, None) for name in names):
             unimplemented("hooks of a module", repr(self), "hooks of all modules")
         return any(own.get(name) for name in _HOOKS)
+
+    def _hooks(self, tx: Frame, table: str) -> VariableTracker:
+        """The hooks of a table, each with whether it takes keyword arguments. They are found by
+        their place: the numbers under which they are kept differ between modules."""
+        hooks = self.value.__dict__.get(table) or {}
+        named = self.value.__dict__.get(f"{table}_with_kwargs") or {}
+        base = None
+        if self.source is not None and hooks:
+            base = AttrSource(self.source, table)
+            tx.out.guard(base, "SEQUENCE_LENGTH", len(hooks))
+            names = AttrSource(self.source, f"{table}_with_kwargs")
+            if named:
+                tx.out.guard(names, "DICT_KEYS", dict(named))
+                tx.out.guard(base, "DICT_KEYS", dict(hooks))
+            else:
+                tx.out.guard(names, "SEQUENCE_LENGTH", 0)
+        pairs = []
+        for place, (number, hook) in enumerate(hooks.items()):
+            source = None if base is None else GetItemSource(base, DictKeySource(base, place))
+            made = VariableTracker.build(tx, hook, source)
+            pairs.append(TupleVariable([made, ConstantVariable(number in named)]))
+        return TupleVariable(pairs)
 
     def call_c_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name == "__call__":

@@ -4,6 +4,7 @@ real containers whose leaves are marks for trackers; a tree's structure is a con
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from torch._C import _pytree
@@ -59,8 +60,20 @@ def marked(tx: Frame, vt: VariableTracker, is_leaf: VariableTracker | None) -> o
             return collections.defaultdict(vt.default_factory.as_python_constant(), plain)
         return vt.cls(plain)
     if isinstance(vt, UserDefinedObjectVariable) and vt.cls in pytree.SUPPORTED_NODES:
-        unimplemented("tree", repr(vt), "a container of the program's own in a tree")
+        return _registered(tx, vt, below)
     return Leaf(vt)
+
+
+def _registered(
+    tx: Frame, vt: UserDefinedObjectVariable, below: Callable[[VariableTracker], object]
+) -> object:
+    """A container of the program's own: an object of its class that holds marks."""
+    node = pytree.SUPPORTED_NODES[vt.cls]
+    parts = VariableTracker.build(tx, node.flatten_fn).call_function(tx, [vt], {}).unpack(tx)
+    if len(parts) != 2 or not parts[1].is_python_constant():
+        unimplemented("tree", repr(vt), "the structure of a container is not a constant")
+    children = [below(child) for child in parts[0].unpack(tx)]
+    return node.unflatten_fn(children, parts[1].as_python_constant())
 
 
 def unmarked(tx: Frame, tree: object) -> VariableTracker:
@@ -83,6 +96,12 @@ def unmarked(tx: Frame, tree: object) -> VariableTracker:
         pairs = [(VariableTracker.build(tx, k), unmarked(tx, v)) for k, v in tree.items()]
         factory = VariableTracker.build(tx, tree.default_factory)
         return DefaultDictVariable(ConstDictVariable.of(tx, pairs).items, factory)
+    if cls in pytree.SUPPORTED_NODES:
+        node = pytree.SUPPORTED_NODES[cls]
+        children, context = node.flatten_fn(tree)
+        items = ListVariable([unmarked(tx, child) for child in children])
+        make = VariableTracker.build(tx, node.unflatten_fn)
+        return make.call_function(tx, [items, VariableTracker.build(tx, context)], {})
     return VariableTracker.build(tx, tree)
 
 

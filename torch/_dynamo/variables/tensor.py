@@ -38,7 +38,6 @@ _REFUSED_METHODS = {
     "numpy": "NumPy arrays are not traced",
     "tolist": "the values are not known while tracing",
     "backward": "the backward pass is not traced",
-    "register_hook": "hooks on tensors made in the graph",
     "untyped_storage": "storages are not traced",
     "storage": "storages are not traced",
     "share_memory_": "memory is not traced",
@@ -310,7 +309,18 @@ def _tolist(self: TensorVariable, tx: Frame) -> object:
     return ListVariable([row.call_method(tx, "tolist", [], {}) for row in self.unpack(tx)])
 
 
+def _hook(method: str) -> object:
+    def run(self: TensorVariable, tx: Frame, hook: VariableTracker) -> object:
+        from torch._dynamo.variables import hooks
+
+        return hooks.register(tx, method, self, hook)
+
+    return run
+
+
 _METHODS = {
+    "register_hook": _hook("register_hook"),
+    "register_post_accumulate_grad_hook": _hook("register_post_accumulate_grad_hook"),
     "size": _size,
     "item": _item,
     "__iter__": _iter,

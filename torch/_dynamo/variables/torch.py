@@ -15,7 +15,7 @@ import torch.fx._symbolic_trace
 from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.polyfills import transforms
-from torch._dynamo.trace_rules import CONSTANT, FORBID, GRAPH, INLINE, SKIP, handler
+from torch._dynamo.trace_rules import CONSTANT, FORBID, GRAPH, INLINE, MARKED, SKIP, handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.builtin import call_c_function, fold
 from torch._dynamo.variables.constant import FALSE, NONE, ConstantVariable
@@ -27,6 +27,7 @@ from torch._dynamo.variables.user_defined import (
 )
 
 if TYPE_CHECKING:
+    from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
 
 
@@ -49,6 +50,11 @@ def call(
         return _constant_call(tx, value, args, kwargs)
     if rule is INLINE:
         return tx.inline(fn, args, kwargs)
+    if rule is MARKED:
+        values = [_real(tx, a) for a in args]
+        return VariableTracker.build(
+            tx, value(*values, **{k: _real(tx, v) for k, v in kwargs.items()})
+        )
     if rule is FORBID:
         raise AssertionError(f"Attempt to trace forbidden callable {value}")
     if isinstance(rule, tuple) and rule[0] == "substitute":
@@ -59,6 +65,20 @@ def call(
     if found is not None:
         return found
     trace_rules.refuse(value)
+
+
+def _real(tx: Frame, vt: VariableTracker) -> object:
+    """The value that the running program would have, computed from the real inputs."""
+    vt = vt.realize()
+    if isinstance(vt, TensorVariable | SymNodeVariable):
+        return tx.out.real_value(vt.node)
+    if isinstance(vt, BaseListVariable):
+        return vt.cls([_real(tx, item) for item in vt.items])
+    if isinstance(vt, UserDefinedObjectVariable) and vt.value is not None and not vt.changed:
+        return vt.value
+    if not vt.is_python_constant():
+        unimplemented("constant result", repr(vt), "the real value of an argument is not known")
+    return vt.as_python_constant()
 
 
 def _constant_call(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -240,7 +260,7 @@ def _has_torch_function(tx: Frame, *args: VariableTracker) -> VariableTracker:
 def _set_grad_enabled(tx: Frame, mode: VariableTracker) -> VariableTracker:
     from torch._dynamo.variables.ctx_manager import set_grad_enabled
 
-    set_grad_enabled(tx, tx.truth(mode))
+    set_grad_enabled(tx, tx.truth(mode), True)
     return NONE
 
 
@@ -287,9 +307,57 @@ def _graph_break(tx: Frame, msg: VariableTracker | None = None) -> VariableTrack
     )
 
 
+class NewParameterVariable(VariableTracker):
+    """An empty parameter that the code makes before the graph, which fills it: a graph computes
+    no leaves."""
+
+    __slots__ = ("like", "wanted")
+
+    def __init__(self, like: torch.Tensor, wanted: bool) -> None:
+        super().__init__(None)
+        self.like = like
+        self.wanted = wanted
+
+    def python_type(self) -> type:
+        return torch.nn.Parameter
+
+    def reconstruct(self, cg: Codegen) -> str:
+        like = self.like
+        made = torch.empty_strided
+        return (
+            f"{cg.const(torch.nn.Parameter)}({cg.const(made)}({tuple(like.shape)}, "
+            f"{like.stride()}, dtype={cg.const(like.dtype)}, device={cg.const(like.device)}), "
+            f"{self.wanted})"
+        )
+
+
 @handler(torch.nn.Parameter)
-def _parameter(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    unimplemented("new parameter", "torch.nn.Parameter", "parameters are made outside")
+def _parameter(
+    tx: Frame, data: VariableTracker | None = None, requires_grad: VariableTracker | None = None
+) -> VariableTracker:
+    from torch._dynamo.variables.ctx_manager import set_grad_enabled
+
+    wanted = requires_grad is None or tx.truth(requires_grad)
+    if data is None or not isinstance(data, TensorVariable) or data.cls is not torch.Tensor:
+        unimplemented("new parameter", repr(data), "a parameter that is not made of a tensor")
+    sizes = (*data.fake.shape, *data.fake.stride())
+    if any(isinstance(size, torch.SymInt) for size in sizes) or tx.out.scopes:
+        unimplemented("new parameter", repr(data), "the shape of the parameter is symbolic")
+    holder = NewParameterVariable(data.fake, wanted)
+    with tx.out.fake_mode:
+        fake = torch.nn.Parameter(torch.empty_like(data.fake), wanted)
+    example = torch.nn.Parameter(
+        torch.empty_strided(tuple(fake.shape), fake.stride(), dtype=fake.dtype, device=fake.device),
+        wanted,
+    )
+    made = TensorVariable(tx.out.made_input(holder, example, fake), fake)
+    made.cls = torch.nn.Parameter
+    before = torch.is_grad_enabled()
+    set_grad_enabled(tx, False)
+    filled = tx.out.graph.create_node("call_method", "copy_", (made.node, data.node), {})
+    filled.meta["example_value"] = fake
+    set_grad_enabled(tx, before)
+    return made
 
 
 @handler(torch.manual_seed)
