@@ -36,4 +36,7 @@ fi
 start=$SECONDS
 ninja -C "$build" ${MAX_JOBS:+-j "$MAX_JOBS"} "$@" | "$python" tools/build/progress.py
 "$python" tools/build/metadata.py "$PWD"
+# Byte code of the package, as an installation has it: without it the first torch.compile of every
+# process parses 200 modules where nothing may be written beside the sources.
+"$python" -m compileall -q torch
 echo "build: done in $((SECONDS - start)) s"
