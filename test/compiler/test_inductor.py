@@ -117,8 +117,8 @@ def test_results_needed_twice_are_computed_once() -> None:
         y = x.exp()
         return y.sum(1), y + 1
 
-    check(fn, x)
-    assert metrics.generated_kernel_count == 2
+    check(fn, x, kernels=1)
+    assert metrics.num_bytes_accessed < 3 * 4 * 64 * 32
 
 
 def test_matrix_products_are_calls_with_fused_neighbours() -> None:

@@ -3,6 +3,7 @@
 // makes it, schedule.cpp groups it into steps.
 #pragma once
 #include <array>
+#include <functional>
 
 #include <torch/csrc/inductor/plan.h>
 
@@ -48,6 +49,7 @@ struct Item {
   std::vector<CallResult> results;
   std::vector<int32_t> writes; // buffers
   bool has_effect = false;
+  RowForm row;
   // Reduce, of body.sources[0], which is the whole of its buffer in order
   at::native::reduce::ReduceCall reduction{nullptr};
   at::native::reduce::DimMask mask = 0;
@@ -76,6 +78,12 @@ struct Lowered {
 Lowered lower(const Program& program, c10::ArrayRef<at::IValue> inputs, bool fuse);
 // Moves the parts of `lowered` into the plan.
 void schedule(Lowered& lowered, Plan& plan);
+
+// The row form of a call, with `view_of` for its tensors; without a kernel where it has none.
+RowForm row_form(const at::OperatorEntry& op, const at::Stack& args, const at::Stack& results,
+                 const std::function<int32_t(const at::Tensor&)>& view_of);
+// Puts steps that work on the same rows together.
+void build_chains(Plan& plan);
 
 // Raised by lower() with `fuse` where a buffer is written that the graph made.
 struct InnerWrite {};

@@ -420,6 +420,8 @@ class Lowering {
       int32_t k = 0;
       for (const Tensor& t : results[i].toTensorList()) add_result(t, i, k++);
     }
+    if (fuse_ && !item.has_effect)
+      item.row = row_form(op, given, results, [&](const Tensor& t) { return view_of(t); });
     out_.items.push_back(std::move(item));
   }
 
@@ -623,9 +625,8 @@ class Lowering {
     const bool ordered = found->op == ReduceOp::Max || found->op == ReduceOp::Min;
     if (!kernel || buffer < 0 || (ordered && !self.is_floating_point())) return false;
     const Buffer& from = out_.buffers[static_cast<size_t>(buffer)];
-    // Only what is computed by loops can be fused with.
-    if (from.item < 0 || out_.items[static_cast<size_t>(from.item)].kind != Kind::Loop ||
-        from.meta.numel() != self.numel() || from.meta.scalar_type() != self.scalar_type())
+    if (from.meta.numel() != self.numel() || from.meta.scalar_type() != self.scalar_type() ||
+        from.meta.storage_offset() != 0 || versions_[static_cast<size_t>(buffer)] != 0)
       return false;
     at::DimVector dims;
     const bool all = found->dims < 0 || args[static_cast<size_t>(found->dims)].isNone();

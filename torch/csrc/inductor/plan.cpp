@@ -67,6 +67,8 @@ class Run {
         call(step);
       else if (step.kind == Step::Kind::Fused)
         fused(step);
+      else if (step.kind == Step::Kind::Chain)
+        chain(step);
       else
         reduce(step);
       for (const int32_t b : step.frees) buffers_[static_cast<size_t>(b)].reset();
@@ -207,13 +209,20 @@ class Run {
     step.program.run_all(where.data(), step.numel);
   }
 
+  void chain(const Step& step) {
+    for (const FusedOutput& out : step.outputs) allocate(out);
+    std::vector<char*> where(buffers_.size());
+    for (const Pointer& p : step.pointers) where[static_cast<size_t>(p.buffer)] = address(p.buffer);
+    step.chain->run(where);
+  }
+
   void reduce(const Step& step) {
     for (const FusedOutput& out : step.outputs) allocate(out);
     const Tensor& result = base(view(step.outputs[0].view).buffer);
     if (step.program.steps.empty()) {
       const Tensor& from = base(step.pointers[0].buffer);
-      const Tensor in =
-          at::detail::view_of(from, step.elements.sizes(), step.elements.strides(), 0);
+      const Tensor in = at::detail::view_of(from, step.elements.sizes(), step.elements.strides(),
+                                            start(step.pointers[0].buffer, from));
       at::native::reduce::run_reduce(step.reduction, in, step.mask, result);
       return;
     }

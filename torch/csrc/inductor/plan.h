@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/native/RowKernels.h>
 #include <ATen/native/reduce/ReduceDriver.h>
 #include <torch/csrc/inductor/program.h>
 #include <torch/csrc/inductor/tile.h>
@@ -46,8 +47,49 @@ struct FusedOutput {
   int32_t donor = -1; // a buffer that dies here and may lend its memory
 };
 
+// A call as a kernel over rows. Views are -1 where an argument is not given.
+struct RowForm {
+  at::native::RowKernel kernel; // `run` is null for other calls
+  int64_t count = 0;            // rows
+  int32_t by_row = 1;           // arguments that come row by row; the rest serve all rows
+  std::vector<int32_t> in, out; // views
+};
+
+// ---- chains: steps that are run one after the other on a few rows at a time (chain.cpp)
+// An operand of a part: memory of a buffer, or of scratch that holds the rows at hand.
+struct ChainPointer {
+  int32_t buffer = -1;
+  int64_t offset = 0;    // bytes
+  int64_t row_bytes = 0; // 0: the same for all rows
+  int32_t slot = -1;     // of the scratch; -1: the buffer's memory
+  bool wanted = true;
+};
+
+struct ChainPart {
+  enum class Kind : uint8_t { Fused, Reduce, Call };
+  Kind kind = Kind::Fused;
+  int64_t length = 0; // elements of a row
+  TileProgram program;
+  std::vector<ChainPointer> pointers; // of the program, or arguments and then results of the kernel
+  size_t arguments = 0;
+  at::native::RowKernel kernel;
+  at::native::reduce::ReduceCall reduction{nullptr};
+  ChainPointer elements, result; // Reduce
+  at::ScalarType result_dtype = at::ScalarType::Undefined;
+};
+
+struct Chain {
+  std::vector<ChainPart> parts;
+  int64_t rows = 0;
+  int64_t block = 1;          // rows at a time
+  int64_t grain = 1;          // rows a thread should have at least
+  std::vector<int64_t> slots; // where each begins in the scratch; then its size
+  // addresses[b]: the memory of buffer b, for those that have some.
+  void run(const std::vector<char*>& addresses) const;
+};
+
 struct Step {
-  enum class Kind : uint8_t { Call, Fused, Reduce };
+  enum class Kind : uint8_t { Call, Fused, Reduce, Chain };
   Kind kind = Kind::Call;
   std::string name;
   // Call
@@ -64,6 +106,8 @@ struct Step {
   at::native::reduce::DimMask mask = 0;
   at::Tensor elements; // their shape, strides and dtype, on meta
   int32_t element_size = 0;
+  RowForm row;                  // of a Call
+  std::shared_ptr<Chain> chain; // with the results in `outputs` and the buffers in `pointers`
 
   std::vector<int32_t> frees; // buffers not needed after this step
 };

@@ -101,6 +101,7 @@ class Scheduler {
     step.op = it.op;
     step.args = std::move(it.args);
     step.results = it.results;
+    step.row = std::move(it.row);
     note_uses(it.reads);
     for (const CallResult& result : it.results) note_use(view(result.view).buffer);
     done_[static_cast<size_t>(i)] = true;
@@ -326,6 +327,7 @@ void schedule(Lowered& lowered, Plan& plan) {
     for (const int32_t b : *outer)
       if (b >= 0) plan.outer[static_cast<size_t>(b)] = true;
   Scheduler(lowered, plan).run();
+  build_chains(plan);
   plan.outputs = std::move(lowered.outputs);
 }
 

@@ -7,6 +7,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/native/RowKernels.h>
 #include <ATen/native/SizedOutput.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
@@ -79,6 +80,30 @@ template <class F> void each_row(const Rows& rows, const F& f) {
   }
   BlockingRegion region;
   at::parallel_for(0, rows.count, grain, range);
+}
+
+// What one row needs: loops, length, element size, and the parameters or null.
+struct RowNorm {
+  const NormLoops& loops;
+  int64_t n, item, parameter;
+  double eps;
+  const void *scale, *shift;
+};
+
+void scaled_row(const RowNorm& norm, const char* row, char* to, double mean, double rstd) {
+  for_row_parts(norm.n, [&](int64_t b, int64_t e) {
+    norm.loops.normalize(row + b * norm.item, to + b * norm.item, e - b, mean, rstd,
+                         norm.scale ? advance(norm.scale, b, norm.parameter) : nullptr,
+                         norm.shift ? advance(norm.shift, b, norm.parameter) : nullptr);
+  });
+}
+void layer_norm_row(const RowNorm& norm, const char* row, char* to, double& mean, double& rstd) {
+  Moments m;
+  row_moments(norm.loops, row, norm.n, norm.item, &m);
+  mean = m.mean;
+  rstd = 1.0 / std::sqrt((norm.n > 0 ? m.variance() : std::numeric_limits<double>::quiet_NaN()) +
+                         norm.eps);
+  scaled_row(norm, row, to, mean, rstd);
 }
 
 // Statistics computed row by row; small counts stay on the stack.
@@ -164,25 +189,16 @@ void layer_norm_cpu(const Tensor& input, IntArrayRef normalized_shape,
   const Tensor x = input.contiguous(), w = parameter_values(weight, compute),
                b = parameter_values(bias, compute);
   const int64_t n = rows.length, item = x.itemsize();
-  const void *source = x.const_data_ptr(), *scale = data_or_null(w), *shift = data_or_null(b);
+  const RowNorm norm{loops,          n, item, c10::elementSize(compute), eps, data_or_null(w),
+                     data_or_null(b)};
+  const void* source = x.const_data_ptr();
   void* target = out.mutable_data_ptr();
-  const int64_t parameter = c10::elementSize(compute);
   Statistics statistics(static_cast<size_t>(2 * rows.count), 0.0);
   double* means = statistics.data();
   double* rstds = means + rows.count;
   each_row(rows, [&](int64_t r) {
-    const char* row = advance(source, r * n, item);
-    Moments m;
-    row_moments(loops, row, n, item, &m);
-    means[r] = m.mean;
-    rstds[r] =
-        1.0 / std::sqrt((n > 0 ? m.variance() : std::numeric_limits<double>::quiet_NaN()) + eps);
-    char* to = advance(target, r * n, item);
-    for_row_parts(n, [&](int64_t b, int64_t e) {
-      loops.normalize(row + b * item, to + b * item, e - b, means[r], rstds[r],
-                      scale ? advance(scale, b, parameter) : nullptr,
-                      shift ? advance(shift, b, parameter) : nullptr);
-    });
+    layer_norm_row(norm, advance(source, r * n, item), advance(target, r * n, item), means[r],
+                   rstds[r]);
   });
   store_values(mean, means, rows.count);
   store_values(rstd, rstds, rows.count);
@@ -219,10 +235,7 @@ layer_norm_backward_meta(const Tensor& /*grad_out*/, const Tensor& input,
 // ---- RMS norm -----------------------------------------------------------------------------------
 namespace {
 double rms_eps(std::optional<double> eps, ScalarType dtype) {
-  if (eps) return *eps;
-  return dtype == kDouble || dtype == kComplexDouble
-             ? std::numeric_limits<double>::epsilon()
-             : static_cast<double>(std::numeric_limits<float>::epsilon());
+  return eps ? *eps : default_rms_eps(dtype);
 }
 
 // Contiguous, but images with the channels innermost stay so.
@@ -235,7 +248,74 @@ double reciprocal_root(double square, double eps, ScalarType compute) {
   if (compute == kDouble) return 1.0 / std::sqrt(square + eps);
   return 1.0F / std::sqrt(static_cast<float>(square) + static_cast<float>(eps));
 }
+
+double rms_norm_row(const RowNorm& norm, ScalarType compute, const char* row, char* to) {
+  const double square =
+      row_square_sum(norm.loops, row, norm.n, norm.item) / static_cast<double>(norm.n);
+  const double rstd = reciprocal_root(square, norm.eps, compute);
+  scaled_row(norm, row, to, 0, rstd);
+  return rstd;
+}
+
+void store_statistic(char* to, int64_t i, double value, ScalarType dtype) {
+  if (!to) return;
+  if (dtype == kDouble)
+    reinterpret_cast<double*>(to)[i] = value;
+  else
+    reinterpret_cast<float*>(to)[i] = static_cast<float>(value);
+}
 } // namespace
+
+double default_rms_eps(ScalarType dtype) {
+  return dtype == kDouble || dtype == kComplexDouble
+             ? std::numeric_limits<double>::epsilon()
+             : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+RowKernel layer_norm_rows(ScalarType dtype, int64_t length, double eps) {
+  RowKernel rows{nullptr, dtype, length, eps};
+  if (!c10::isFloatingType(dtype)) return rows;
+  rows.run = [](const RowKernel& k, const char* const* in, char* const* out, int64_t count) {
+    const ScalarType compute = compute_type(k.dtype);
+    const int64_t item = c10::elementSize(k.dtype);
+    const RowNorm norm{loops_for(k.dtype, "LayerNormKernelImpl"),
+                       k.length,
+                       item,
+                       c10::elementSize(compute),
+                       k.eps,
+                       in[1],
+                       in[2]};
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t offset = r * k.length * item;
+      double mean = 0, rstd = 0;
+      layer_norm_row(norm, in[0] + offset, out[0] + offset, mean, rstd);
+      store_statistic(out[1], r, mean, compute);
+      store_statistic(out[2], r, rstd, compute);
+    }
+  };
+  return rows;
+}
+RowKernel rms_norm_rows(ScalarType dtype, int64_t length, double eps) {
+  RowKernel rows{nullptr, dtype, length, eps};
+  if (!c10::isFloatingType(dtype)) return rows;
+  rows.run = [](const RowKernel& k, const char* const* in, char* const* out, int64_t count) {
+    const ScalarType compute = compute_type(k.dtype);
+    const int64_t item = c10::elementSize(k.dtype);
+    const RowNorm norm{loops_for(k.dtype, "rms_norm"),
+                       k.length,
+                       item,
+                       c10::elementSize(compute),
+                       k.eps,
+                       in[1],
+                       nullptr};
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t offset = r * k.length * item;
+      store_statistic(out[1], r, rms_norm_row(norm, compute, in[0] + offset, out[0] + offset),
+                      compute);
+    }
+  };
+  return rows;
+}
 
 // One fused operator where input and weight have one floating type, else, and for handlers, the
 // formula.
@@ -269,19 +349,15 @@ std::tuple<Tensor, Tensor> fused_rms_norm_cpu(const Tensor& input, IntArrayRef n
   const Tensor out = at::detail::empty(input.sizes(), input.scalar_type());
   const Tensor rstd = at::detail::empty(rows.statistics, compute);
   const int64_t n = rows.length, item = x.itemsize();
-  const double added = rms_eps(eps, input.scalar_type());
-  const void *source = x.const_data_ptr(), *scale = data_or_null(w);
+  const RowNorm norm{
+      loops,           n,      item, c10::elementSize(compute), rms_eps(eps, input.scalar_type()),
+      data_or_null(w), nullptr};
+  const void* source = x.const_data_ptr();
   void* target = out.mutable_data_ptr();
   Statistics rstds(static_cast<size_t>(rows.count), 0.0);
   each_row(rows, [&](int64_t r) {
-    const char* row = advance(source, r * n, item);
-    const double square = row_square_sum(loops, row, n, item) / static_cast<double>(n);
-    rstds[static_cast<size_t>(r)] = reciprocal_root(square, added, compute);
-    char* to = advance(target, r * n, item);
-    for_row_parts(n, [&](int64_t b, int64_t e) {
-      loops.normalize(row + b * item, to + b * item, e - b, 0, rstds[static_cast<size_t>(r)],
-                      scale ? advance(scale, b, c10::elementSize(compute)) : nullptr, nullptr);
-    });
+    rstds[static_cast<size_t>(r)] =
+        rms_norm_row(norm, compute, advance(source, r * n, item), advance(target, r * n, item));
   });
   store_values(rstd, rstds.data(), rows.count);
   return {out.contiguous(rms_format(input)), rstd};

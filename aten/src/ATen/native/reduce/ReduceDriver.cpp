@@ -170,6 +170,22 @@ class Elements {
   char* data_;
 };
 
+// f(k, values) for each value that the accumulators of `count` elements stand for.
+template <class F>
+void with_values(const ReduceCall& call, int64_t count, char* acc, int64_t outputs, const F& f) {
+  const ReduceKernel& kernel = *call.kernel;
+  const FinishArgs args{count, call.param};
+  Scratch first(kernel.finish ? outputs * 16 : 0), second(kernel.values > 1 ? outputs * 16 : 0);
+  char* value[2] = {acc, second.data()};
+  if (kernel.finish) {
+    value[0] = first.data();
+    kernel.finish(value, acc, outputs, args);
+  }
+  if (call.post != Post::None)
+    apply_post(call.post, kernel.value_dtype[0], value[0], outputs, args);
+  for (int k = 0; k < kernel.values; ++k) f(k, value[k]);
+}
+
 class Runner {
  public:
   // With a source the input has no memory: places in it are counted from 0.
@@ -286,18 +302,27 @@ class Runner {
   // rows one by one. The same happens here leaf by leaf, since folding with the identity changes
   // nothing.
   void computed_columns(char* acc, LeafArgs args, int64_t begin) const {
-    const int64_t step = args.stride / itemsize_, count = args.count;
-    Elements memory(8 * args.outputs * itemsize_), partial(args.outputs * kernel_.acc_bytes);
-    args.in = memory.data();
-    args.stride = args.outputs * itemsize_;
-    for (int64_t k = 0; k < count; k += args.count) {
-      args.count = count - k >= 8 ? 8 : 1;
-      for (int64_t r = 0; r < args.count; ++r) {
-        const int64_t place = begin + (k + r) * step;
-        (*source_)(memory.data() + r * args.stride, place, place + args.outputs);
+    const int64_t step = args.stride / itemsize_, count = args.count, width = args.outputs;
+    // Rows that lie flush are computed together, however narrow they are.
+    const int64_t group = step == width ? std::max<int64_t>(8, kRowBlock / width / 8 * 8) : 8;
+    Elements memory(std::min(group, count) * width * itemsize_), partial(width * kernel_.acc_bytes);
+    args.stride = width * itemsize_;
+    for (int64_t first = 0; first < count; first += group) {
+      const int64_t rows = std::min(group, count - first);
+      const int64_t place = begin + first * step;
+      if (step == width) {
+        (*source_)(memory.data(), place, place + rows * width);
+      } else {
+        for (int64_t r = 0; r < rows; ++r)
+          (*source_)(memory.data() + r * args.stride, place + r * step, place + r * step + width);
       }
-      kernel_.leaf(k == 0 ? acc : partial.data(), args);
-      if (k > 0) kernel_.combine(acc, partial.data(), args.outputs);
+      for (int64_t k = 0; k < rows; k += args.count) {
+        args.in = memory.data() + k * args.stride;
+        args.count = rows - k >= 8 ? 8 : 1;
+        const bool is_first = first + k == 0;
+        kernel_.leaf(is_first ? acc : partial.data(), args);
+        if (!is_first) kernel_.combine(acc, partial.data(), width);
+      }
     }
   }
 
@@ -366,24 +391,14 @@ class Runner {
 
   // From accumulators to the outputs.
   void write(char* acc, const Place& p) const {
-    const FinishArgs args{plan_.count, call_.param};
-    Scratch first(kernel_.finish ? p.outputs * 16 : 0),
-        second(kernel_.values > 1 ? p.outputs * 16 : 0);
-    char* value[2] = {acc, second.data()};
-    if (kernel_.finish) {
-      value[0] = first.data();
-      kernel_.finish(value, acc, p.outputs, args);
-    }
-    if (call_.post != Post::None)
-      apply_post(call_.post, kernel_.value_dtype[0], value[0], p.outputs, args);
-    for (int k = 0; k < kernel_.values; ++k) {
-      if (!out_[k]) continue;
+    with_values(call_, plan_.count, acc, p.outputs, [&](int k, char* value) {
+      if (!out_[k]) return;
       const int64_t size = c10::elementSize(out_dtype_[k]);
-      char* const data[2] = {out_[k] + p.out * size, value[k]};
+      char* const data[2] = {out_[k] + p.out * size, value};
       const int64_t strides[2] = {plan_.tile.out_stride * size,
                                   c10::elementSize(kernel_.value_dtype[k])};
       cast_[k](data, strides, p.outputs, nullptr);
-    }
+    });
   }
 
   const ReduceCall& call_;
@@ -444,6 +459,35 @@ void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayR
 void run_reduce_of(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs,
                    ElementSource compute) {
   run_cpu(call, self, mask, outs, &compute);
+}
+
+bool can_reduce_rows(const ReduceKernel& kernel, int64_t length) {
+  return kernel.values == 1 && length > 1 && length <= kRowBlock;
+}
+
+void reduce_rows(const ReduceCall& call, const char* in, int64_t rows, int64_t length, char* out,
+                 ScalarType out_dtype) {
+  const ReduceKernel& kernel = *call.kernel;
+  const int64_t item = c10::elementSize(kernel.dtype), size = c10::elementSize(out_dtype);
+  const native::Loop1d cast = cast_loop(out_dtype, kernel.value_dtype[0]);
+  const int64_t group = std::max<int64_t>(1, kTileBytes / kernel.acc_bytes);
+  Scratch acc(std::min(rows, group) * kernel.acc_bytes);
+  for (int64_t r = 0; r < rows; r += group) {
+    const int64_t n = std::min(group, rows - r);
+    LeafArgs args{};
+    args.in = in + r * length * item;
+    args.outputs = n;
+    args.output_stride = length * item;
+    args.count = length;
+    args.stride = item;
+    args.param = call.param;
+    kernel.leaf(acc.data(), args);
+    with_values(call, length, acc.data(), n, [&](int, char* value) {
+      char* const data[2] = {out + r * size, value};
+      const int64_t strides[2] = {size, c10::elementSize(kernel.value_dtype[0])};
+      cast(data, strides, n, nullptr);
+    });
+  }
 }
 
 } // namespace at::native::reduce

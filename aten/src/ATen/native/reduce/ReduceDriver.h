@@ -30,6 +30,11 @@ void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayR
 using ElementSource = FunctionRef<void(char* to, int64_t begin, int64_t end)>;
 void run_reduce_of(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs,
                    ElementSource compute);
+// Some contiguous rows on this thread, each to one element of `out`: the bits that run_reduce gives
+// for a contiguous tensor of any number of such rows, for lengths that can_reduce_rows.
+bool can_reduce_rows(const ReduceKernel& kernel, int64_t length);
+void reduce_rows(const ReduceCall& call, const char* in, int64_t rows, int64_t length, char* out,
+                 ScalarType out_dtype);
 void reduce_cuda(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs);
 
 } // namespace at::native::reduce

@@ -7,6 +7,7 @@
 
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/IsaTable.h>
+#include <ATen/native/RowKernels.h>
 #include <ATen/native/reduce/SoftmaxKernel.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/ops/_log_softmax.h>
@@ -105,6 +106,26 @@ void long_line_backward(const softmax_loops::LongLine& parts, const char* grad, 
   });
 }
 
+// Lines behind each other.
+void each_line(const SoftmaxKernel& kernel, const char* in, char* to, int64_t lines, int64_t n,
+               int64_t size) {
+  std::unique_ptr<char[]> heap;
+  alignas(64) char small[8192];
+  char* scratch = small;
+  if (n * kernel.scratch_size > static_cast<int64_t>(sizeof(small))) {
+    heap.reset(new char[n * kernel.scratch_size]);
+    scratch = heap.get();
+  }
+  for (int64_t i = 0; i < lines; ++i) kernel.line(in + i * n * size, to + i * n * size, n, scratch);
+}
+void each_line_backward(const SoftmaxKernel& kernel, const char* grad, const char* output, char* to,
+                        int64_t lines, int64_t n, int64_t size) {
+  for (int64_t i = 0; i < lines; ++i) {
+    const int64_t offset = i * n * size;
+    kernel.line_backward(grad + offset, output + offset, to + offset, n);
+  }
+}
+
 void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
   const SoftmaxKernel& kernel = kernel_for(log, self, dim);
   if (self.numel() == 0) return;
@@ -128,15 +149,8 @@ void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
   }
   for_lines(s, [&](int64_t b, int64_t e, int64_t bundles) {
     if (s.inner == 1) {
-      std::unique_ptr<char[]> heap;
-      alignas(64) char small[8192];
-      char* scratch = small;
-      if (s.n * kernel.scratch_size > static_cast<int64_t>(sizeof(small))) {
-        heap.reset(new char[s.n * kernel.scratch_size]);
-        scratch = heap.get();
-      }
-      for (int64_t i = b; i < e; ++i)
-        kernel.line(in + i * s.n * size, to + i * s.n * size, s.n, scratch);
+      const int64_t offset = b * s.n * size;
+      each_line(kernel, in + offset, to + offset, e - b, s.n, size);
       return;
     }
     for (int64_t i = b; i < e; ++i) {
@@ -173,21 +187,49 @@ void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t
     return;
   }
   for_lines(s, [&](int64_t b, int64_t e, int64_t bundles) {
+    if (s.inner == 1) {
+      const int64_t offset = b * s.n * size;
+      each_line_backward(kernel, g + offset, in + offset, to + offset, e - b, s.n, size);
+      return;
+    }
     for (int64_t i = b; i < e; ++i) {
-      if (s.inner == 1) {
-        const int64_t offset = i * s.n * size;
-        kernel.line_backward(g + offset, in + offset, to + offset, s.n);
-      } else {
-        const int64_t first = i % bundles * kBundle;
-        const int64_t offset = (i / bundles * s.n * s.inner + first) * size;
-        kernel.bundle_backward(g + offset, in + offset, to + offset, s.n, s.inner,
-                               std::min(kBundle, s.inner - first));
-      }
+      const int64_t first = i % bundles * kBundle;
+      const int64_t offset = (i / bundles * s.n * s.inner + first) * size;
+      kernel.bundle_backward(g + offset, in + offset, to + offset, s.n, s.inner,
+                             std::min(kBundle, s.inner - first));
     }
   });
 }
 
+const SoftmaxKernel& kernel_of(const RowKernel& rows) {
+  return softmax_loops::table().kernel[rows.log][static_cast<int>(rows.dtype)];
+}
+RowKernel softmax_like(RowKernel::Fn run, bool log, ScalarType dtype, int64_t length) {
+  RowKernel rows;
+  rows.dtype = dtype;
+  rows.length = length;
+  rows.log = log;
+  if (kernel_of(rows).line && length < kLongLine) rows.run = run;
+  return rows;
+}
+
 } // namespace
+
+RowKernel softmax_rows(bool log, ScalarType dtype, int64_t length) {
+  return softmax_like(
+      [](const RowKernel& rows, const char* const* in, char* const* out, int64_t count) {
+        each_line(kernel_of(rows), in[0], out[0], count, rows.length, c10::elementSize(rows.dtype));
+      },
+      log, dtype, length);
+}
+RowKernel softmax_backward_rows(bool log, ScalarType dtype, int64_t length) {
+  return softmax_like(
+      [](const RowKernel& rows, const char* const* in, char* const* out, int64_t count) {
+        each_line_backward(kernel_of(rows), in[0], in[1], out[0], count, rows.length,
+                           c10::elementSize(rows.dtype));
+      },
+      log, dtype, length);
+}
 
 void softmax_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) {
   forward(false, self, dim, out);
