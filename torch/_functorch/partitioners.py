@@ -336,9 +336,19 @@ class _Network:
         if rules.is_sym(node):
             return 1e-3
         written = node in self.parts.primals or node in self.parts.forward_outputs
-        written = written or not rules.is_cheap(node)
+        written = written or not rules.is_cheap(node) or self._is_read_whole(node)
         size = max(rules.bytes_of(node), 1)
         return size * (1.0 if written else 2.0) * (1 - 1e-6 * self.parts.place[node])
+
+    def _is_read_whole(self, node: fx.Node) -> bool:
+        """Whether an operator of the forward part reads the value that no compiler fuses with it:
+        then it is in memory."""
+        for user in node.users:
+            if user in self.parts.backward or user.op != "call_function":
+                continue
+            if not rules.is_cheap(user) or (rules.is_view(user) and self._is_read_whole(user)):
+                return True
+        return False
 
     def saved(self) -> list[fx.Node]:
         value, with_source = torch._C._aot.min_cut(

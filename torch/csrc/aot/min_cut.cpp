@@ -59,6 +59,22 @@ class Network {
     return level_;
   }
 
+  // By node: whether arcs with capacity left lead from it to the sink.
+  std::vector<bool> leads_to(int32_t sink) {
+    std::vector<bool> found(first_.size());
+    found[sink] = true;
+    queue_.assign(1, sink);
+    for (size_t head = 0; head < queue_.size(); ++head) {
+      for (int32_t arc = first_[queue_[head]]; arc >= 0; arc = arcs_[arc].next) {
+        const int32_t from = arcs_[arc].to;
+        if (arcs_[arc ^ 1].left <= least_ || found[from]) continue;
+        found[from] = true;
+        queue_.push_back(from);
+      }
+    }
+    return found;
+  }
+
  private:
   struct Arc {
     int32_t to;
@@ -125,8 +141,8 @@ Cut min_cut(int32_t count, const std::vector<FlowEdge>& edges, int32_t source, i
   Network network(count, edges);
   Cut cut{network.saturate(source, sink), std::vector<bool>(count)};
   if (!std::isfinite(cut.value)) return cut;
-  const std::vector<int32_t>& level = network.reach(source);
-  for (int32_t node = 0; node < count; ++node) cut.on_source_side[node] = level[node] >= 0;
+  cut.on_source_side = network.leads_to(sink);
+  cut.on_source_side.flip();
   return cut;
 }
 

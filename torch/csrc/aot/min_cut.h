@@ -24,7 +24,8 @@ struct Cut {
   std::vector<bool> on_source_side;
 };
 
-// The minimum cut of `count` nodes. Among the cheapest cuts it is the one nearest to the source.
+// The minimum cut of `count` nodes. Among the cheapest cuts it is the one nearest to the sink: of
+// values of one size along a chain the last is saved, and the least is computed again.
 // The value is infinity where edges that cannot be cut join source and sink; the sides then mean
 // nothing. Time O(count^2 edges), in practice near linear for graphs of programs.
 // Throws c10::Error for a node out of range or a negative capacity.
