@@ -71,6 +71,7 @@ set_source_files_properties(
 set(gen_methods ${GEN_TORCH_SOURCES})
 list(FILTER gen_methods INCLUDE REGEX "/TensorMethodsDef_")
 set_property(SOURCE ${gen_methods} APPEND PROPERTY COMPILE_OPTIONS -UCRESSET_KERNEL_TU)
+set_property(SOURCE ${gen_methods} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
 # g++ 12 takes an empty std::optional for an uninitialised one in the unboxing code.
 set(gen_host ${GEN_TORCH_SOURCES} ${GEN_PYTHON_SOURCES})
 set_property(SOURCE ${gen_host} APPEND PROPERTY COMPILE_OPTIONS -Wno-maybe-uninitialized)

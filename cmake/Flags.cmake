@@ -55,6 +55,25 @@ function(cresset_configure_target target)
   endif()
 endfunction()
 
+# Parses the named headers, and those of the standard library that nearly every file needs, once
+# for all files of `target`: a quarter of the build's time where no compiler cache is at hand. Files
+# that ask for the other view of Tensor parse theirs themselves.
+function(cresset_precompile target)
+  if(PRECOMPILE_HEADERS AND NOT DEBUG)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "^${CMAKE_SOURCE_DIR}/.*\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_BINARY_DIR}/")
+    foreach(source ${sources})
+      file(STRINGS ${source} other_view REGEX "^#undef CRESSET_KERNEL_TU" LIMIT_COUNT 1)
+      if(other_view)
+        set_property(SOURCE ${source} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+      endif()
+    endforeach()
+    target_precompile_headers(${target} PRIVATE ${ARGN} <ATen/core/Tensor.h> <algorithm>
+      <functional> <memory> <mutex> <optional> <string> <unordered_map> <vector>)
+  endif()
+endfunction()
+
 # With CRESSET_INPLACE, links the built file of `target` into `folder` of the source tree
 # (git-ignored).
 function(cresset_place_in_tree target folder)

@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 set(cmake_dir ${CRESSET_DEST}share/cmake/Torch)
 set(include_dir ${CRESSET_DEST}include)
-install(TARGETS torch torch_nn ${distributed_libraries}
+install(TARGETS torch ${front_libraries} ${distributed_libraries}
   LIBRARY DESTINATION ${CRESSET_DEST}lib)
 if(TARGET _C AND CRESSET_IN_WHEEL)
   install(TARGETS _C _c10d LIBRARY DESTINATION torch)

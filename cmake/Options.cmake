@@ -30,6 +30,7 @@ cresset_option(USE_CUDA "1: build the CUDA part, which needs neither CUDA header
 cresset_option(CUDA_PRECOMPILE "1: compile device programs with nvcc where it is found" 1)
 cresset_option(CUDA_ARCH "Compute capabilities to compile device programs for, e.g. 80;90" 90)
 cresset_option(BUILD_TEST "1: build the C++ tests (needs GoogleTest)" ${default_test})
+cresset_option(BUILD_CPP_API "1: build libtorch_nn, the C++ front end; the C++ tests need it" 1)
 cresset_option(BUILD_PYTHON "1: build the Python extension torch._C" 1)
 cresset_option(OPTIMIZE_ALL_ISA
                "0: leave kernels for instruction sets below this machine's own unoptimised" 1)
@@ -55,3 +56,13 @@ find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
+
+# A cache keys objects by the text that the compiler sees; headers compiled beforehand differ from
+# folder to folder, so each build uses one or the other.
+if(DEFINED CMAKE_CXX_COMPILER_LAUNCHER AND NOT "$ENV{CCACHE_DISABLE}")
+  set(default_pch 0)
+else()
+  set(default_pch 1)
+endif()
+cresset_option(PRECOMPILE_HEADERS "1: parse the headers that every file includes once"
+               ${default_pch})

@@ -102,6 +102,7 @@ void TensorImpl::set_contiguous(IntArrayRef sizes) {
   reserve_dims(n);
   if (n != 0) std::memmove(dims_, sizes.data(), n * sizeof(int64_t));
   contiguous_strides({dims_, n}, dims_ + n);
+  if (C10_UNLIKELY(symbolic_)) extra_->symbolic_sizes.clear();
   symbolic_ = false;
   contiguous_ = dense_ = true;
   channels_last_contiguous_ = channels_last_strides_ = false;
@@ -118,6 +119,8 @@ void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t st
   std::memcpy(dims_ + n, new_strides.data(), n * sizeof(int64_t));
   numel_ = numel;
   storage_offset_ = storage_offset;
+  // What is left in the list of a 0-dim tensor would pass for a number: see symbolic_number.
+  if (C10_UNLIKELY(symbolic_)) extra_->symbolic_sizes.clear();
   symbolic_ = false;
   update_flags();
 }

@@ -90,6 +90,8 @@ def test_gather_of_dense_tensors(dtype, shape, asked, dim):
         ((50, 200), (77, 200), 0),
         ((3, 7, 200), (3, 19, 200), 1),
         ((2, 3), (2, 40), 1),
+        ((300, 70), (600, 70), 0),
+        ((2, 30, 40), (2, 513, 40), 1),
     ],
 )
 def test_sums_of_dense_tensors(dtype, shape, given, dim):
@@ -106,6 +108,13 @@ def test_sums_of_half_types_are_rounded_once():
     i = torch.randint(0, 50, (70, 200))
     want = x.float().scatter_add(1, i, s.float()).bfloat16()
     same(x.to(cuda).scatter_add(1, i.to(cuda), s.to(cuda)), want)
+
+
+def test_sums_of_half_types_along_columns_are_rounded_once():
+    x, s = torch.randn(50, 70).half(), torch.randn(520, 70).half()
+    i = torch.randint(0, 50, (520, 70))
+    want = x.float().scatter_add(0, i, s.float()).half()
+    same(x.to(cuda).scatter_add(0, i.to(cuda), s.to(cuda)), want)
 
 
 def test_rows_chosen_by_a_mask_or_an_index_tensor():

@@ -240,3 +240,13 @@ def test_nothing_is_recorded_above_autograd_after_a_trace_that_failed():
         make_fx(f, pre_dispatch=True)(torch.ones(2))
     assert torch._dispatch.pre_dispatch.count() == 0
     assert torch.equal(torch.matmul(torch.eye(2), torch.eye(2)), torch.eye(2))
+
+
+def test_tensor_that_loses_its_only_symbolic_dimension_stays_a_tensor():
+    def program(x):
+        tail = x[2:]
+        tail.squeeze_(0)
+        return tail.exp()
+
+    module = make_fx(program, tracing_mode="symbolic")(torch.zeros(3))
+    assert module(torch.tensor([5.0, 5.0, 0.0])).item() == 1.0

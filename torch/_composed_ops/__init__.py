@@ -3,12 +3,21 @@ Python and only when a program asks for one. Each family is a module; registry.p
 
 from torch._composed_ops import (  # noqa: F401
     arithmetic,
+    attention,
     checks,
     conv,
     derivatives,
+    elsewhere,
+    engines,
+    fake_quantise,
     forward_mode,
+    leftovers,
+    nested,
     normalise,
     optimisers,
+    recurrent,
+    self_tests,
     sparse,
+    sparse_outs,
     state,
 )

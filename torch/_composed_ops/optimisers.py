@@ -36,6 +36,20 @@ def _with_number(step: object) -> object:
     return run
 
 
+def _into(step: object) -> object:
+    """The step on copies of the parameters, which the caller gives room for; the other lists change
+    in place."""
+
+    def run(
+        self: list[Tensor], *lists: list[Tensor], out: list[Tensor], **settings: object
+    ) -> None:
+        for target, parameter in zip(out, self, strict=True):
+            torch.ops.aten.clone.out(parameter, out=target)
+        step(out, *lists, **settings)
+
+    return run
+
+
 def _define_steps() -> None:
     for name, (changed, counts, settings) in _STEPS.items():
         lists = ["self", *changed]
@@ -62,6 +76,14 @@ def _define_steps() -> None:
             f"{name}.tensor_lr({', '.join(arguments)}, *, {by_tensor}) -> ({results})",
             on_copies(_with_number(inplace), *positions),
         )
+        given = ", ".join([arguments[0], *marked[1:]])
+        if counted:
+            given = given.replace(f"Tensor[] {counts}", f"Tensor(d!)[] {counts}")
+        for overload, setting, step in (
+            ("out", plain, inplace),
+            ("tensor_lr_out", by_tensor, _with_number(inplace)),
+        ):
+            define(f"{name}.{overload}({given}, *, {setting}, Tensor(a!)[] out) -> ()", _into(step))
 
 
 _define_steps()
@@ -83,6 +105,30 @@ def _amp_update_scale(self: Tensor, growth_tracker: Tensor, *rest: object) -> ob
 def _amp_unscale(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> object:
     inplace = torch.ops.aten._amp_foreach_non_finite_check_and_unscale_
     return on_copies(inplace, 0, 1)(self, found_inf, inv_scale)
+
+
+@composed(
+    "_amp_update_scale.out(Tensor self, Tensor(b!) growth_tracker, Tensor found_inf, "
+    "float scale_growth_factor, float scale_backoff_factor, int growth_interval, *, "
+    "Tensor(a!) out) -> Tensor(a!)"
+)
+def _amp_update_scale_out(
+    self: Tensor, growth_tracker: Tensor, *rest: object, out: Tensor
+) -> Tensor:
+    torch.ops.aten.clone.out(self, out=out)
+    return torch.ops.aten._amp_update_scale_(out, growth_tracker, *rest)
+
+
+@composed(
+    "_amp_foreach_non_finite_check_and_unscale.out(Tensor[] self, Tensor(b!) found_inf, "
+    "Tensor inv_scale, *, Tensor(a!)[] out) -> ()"
+)
+def _amp_unscale_out(
+    self: list[Tensor], found_inf: Tensor, inv_scale: Tensor, *, out: list[Tensor]
+) -> None:
+    _into(torch.ops.aten._amp_foreach_non_finite_check_and_unscale_)(
+        self, found_inf, inv_scale, out=out
+    )
 
 
 @composed(

@@ -97,3 +97,18 @@ def copy_sparse_to_sparse(self: Tensor, src: Tensor, non_blocking: bool = False)
 @composed("_spsolve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
 def _spsolve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return torch.sparse.spsolve(A, B) if left else torch.sparse.spsolve(A.mT, B.mT).mT
+
+
+@composed(
+    "_sparse_mask_projection(Tensor self, Tensor mask, bool accumulate_matches=False) -> Tensor"
+)
+def _sparse_mask_projection(self: Tensor, mask: Tensor, accumulate_matches: bool = False) -> Tensor:
+    """The values of `self` at the places of `mask`, zero where it has none."""
+    return self.to_dense().sparse_mask(mask.coalesce())
+
+
+define_out(
+    "_sparse_mask_projection(Tensor self, Tensor mask, bool accumulate_matches=False) -> Tensor",
+    "out",
+    _sparse_mask_projection,
+)

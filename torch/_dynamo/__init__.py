@@ -2,8 +2,10 @@
 graphs it finds to a backend. docs/dynamo.md says how. torch.compile and torch.compiler are the
 public faces."""
 
+import importlib
+
 from torch import _later
-from torch._dynamo import compile_log, config, exc, utils
+from torch._dynamo import config, exc, utils
 from torch._dynamo.backends.registry import list_backends, lookup_backend, register_backend
 from torch._dynamo.decorators import (  # after eval_frame, which they use
     allow_in_graph,
@@ -26,7 +28,6 @@ from torch._dynamo.decorators import (  # after eval_frame, which they use
     substitute_in_graph,
 )
 from torch._dynamo.eval_frame import (
-    OptimizedModule,
     disable,
     is_dynamo_supported,
     optimize,
@@ -97,7 +98,7 @@ reset_hooks: list = []
 
 def explain(f, *extra_args, **extra_kwargs):
     """explain(f)(*args): runs f and reports its graphs, where they end and why."""
-    from torch._dynamo.explain import explain as run_explain
+    from torch._dynamo.explaining import explain as run_explain
 
     return run_explain(f, *extra_args, **extra_kwargs)
 
@@ -120,6 +121,8 @@ def reset() -> None:
     utils.reset_frame_count()
     utils.guard_failures.clear()
     utils.graph_break_reasons.clear()
+    from torch._dynamo import compile_log
+
     compile_log.reset_ids()
     for hook in reset_hooks:
         hook()
@@ -132,22 +135,20 @@ def reset_code_caches() -> None:
     reset_all()
 
 
-_SUBMODULES = _later.install(__name__, "")
-__getattr__ = _later.submodules(
-    __name__,
-    _SUBMODULES
-    | {
-        "backends",
-        "bytecode_analysis",
-        "bytecode_transformation",
-        "comptime",
-        "convert_frame",
-        "decorators",
-        "guards",
-        "source",
-        "test_case",
-        "testing",
-        "trace_rules",
-        "variables",
-    },
+_SUBMODULES = frozenset(
+    """
+    backends bytecode_analysis bytecode_transformation comptime convert_frame debug_utils decorators
+    eval_frame guards output_graph side_effects source symbolic_convert test_case testing
+    trace_rules variables
+    """.split()
 )
+
+
+def __getattr__(name: str) -> object:
+    if name == "OptimizedModule":
+        from torch._dynamo.optimized_module import OptimizedModule
+
+        return OptimizedModule
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,9 +16,10 @@ _READS = frozenset({"LOAD_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"})
 
 class Program:
     """The instructions of a code object. `origin` is the code that the programmer wrote, and
-    `places` gives for each instruction its number there; they differ for resume functions."""
+    `places` gives for each instruction its number there; they differ for resume functions. Both
+    codes are referred to weakly: programs are kept as long as their code lives."""
 
-    __slots__ = ("_live", "code", "index", "instructions", "origin", "places", "steps")
+    __slots__ = ("_code", "_live", "_origin", "index", "instructions", "places", "steps")
 
     def __init__(
         self,
@@ -29,15 +30,25 @@ class Program:
     ) -> None:
         from torch._dynamo.symbolic_convert import HANDLERS, unknown
 
-        self.code = code
+        self._code = weakref.ref(code)
         self.instructions = instructions
         self.steps: list[tuple[Callable, Instruction]] = [
             (HANDLERS.get(ins.opname, unknown), ins) for ins in instructions
         ]
         self.index = {id(ins): i for i, ins in enumerate(instructions)}
-        self.origin = origin or code
+        self._origin = weakref.ref(origin or code)
         self.places = places
         self._live: list[frozenset[str]] | None = None
+
+    @property
+    def code(self) -> types.CodeType:
+        """The code object."""
+        return self._code()
+
+    @property
+    def origin(self) -> types.CodeType:
+        """The code that the programmer wrote."""
+        return self._origin()
 
     def place(self, index: int) -> int:
         """The number of an instruction in the original code."""

@@ -107,8 +107,9 @@ def graph_break(reason: Exception | None) -> None:
         return
     title = str(reason.args[0]).split("\n", 1)[0] if reason.args else type(reason).__name__
     utils.counters["graph_break"][str(reason.args[0]) if reason.args else title] += 1
-    utils.graph_break_reasons.append(reason)
-    stack = getattr(reason, "real_stack", None) or []
+    stack = list(getattr(reason, "real_stack", None) or [])
+    # Not the exception: its traceback holds the frames of the trace and the program's values.
+    utils.graph_break_reasons.append(utils.GraphCompileReason(str(reason), stack))
     where = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else "user code"
     text = f"Graph break in user code at {where}\nGraph Break Reason: {reason}"
     _artifacts["graph_breaks"].debug("%s", text)

@@ -26,7 +26,6 @@ from torch._dynamo import config
 from torch._dynamo.backends.registry import lookup_backend
 
 __all__ = [
-    "OptimizedModule",
     "OptimizeContext",
     "_debug_get_cache_entry_list",
     "disable",
@@ -199,6 +198,8 @@ class OptimizeContext:
 
     def __call__(self, fn: Callable) -> Callable:
         if isinstance(fn, torch.nn.Module):
+            from torch._dynamo.optimized_module import OptimizedModule
+
             return OptimizedModule(innermost_module(fn), self)
         if inspect.isclass(fn):
             # Instances are made as ever; what is called is compiled.
@@ -234,89 +235,19 @@ class OptimizeContext:
 
 def innermost_module(mod: torch.nn.Module) -> torch.nn.Module:
     """The module inside wrappers of torch.compile."""
+    from torch._dynamo.optimized_module import OptimizedModule
+
     while isinstance(mod, OptimizedModule):
         mod = mod._orig_mod
     return mod
 
 
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+def __getattr__(name: str) -> object:
+    if name == "OptimizedModule":  # needs torch.nn
+        from torch._dynamo.optimized_module import OptimizedModule
 
-
-class OptimizedModule(torch.nn.Module):
-    """What torch.compile(module) returns: a module whose one child `_orig_mod` does the work, so
-    that the keys of its state_dict are those of PyTorch."""
-
-    _OWN = frozenset({"_orig_mod", "dynamo_ctx", "_compiled_forward", "_compiled_call"})
-
-    def __init__(self, mod: torch.nn.Module, dynamo_ctx: Callable | None = None) -> None:
-        super().__init__()
-        self._orig_mod = mod
-        object.__setattr__(self, "dynamo_ctx", dynamo_ctx)
-        self._compile_again()
-
-    def _compile_again(self) -> None:
-        context = self.dynamo_ctx
-        call = None if context is None else context(caller_of(self._orig_mod))
-        object.__setattr__(self, "_compiled_call", call)
-        object.__setattr__(self, "_compiled_forward", None)
-
-    def forward(self, *args: object, **kwargs: object) -> object:
-        """The module's own call. Without hooks its forward is compiled by itself."""
-        mod = self._orig_mod
-        if self._compiled_call is None:
-            return mod(*args, **kwargs)
-        state = mod.__dict__
-        if any(state[name] for name in _HOOKS) or "forward" in state:
-            return self._compiled_call(*args, **kwargs)
-        if self._compiled_forward is None:
-            function = innermost_fn(type(mod).forward)
-            if not isinstance(function, types.FunctionType):
-                return self._compiled_call(*args, **kwargs)
-            object.__setattr__(self, "_compiled_forward", self.dynamo_ctx(function))
-        return self._compiled_forward(mod, *args, **kwargs)
-
-    def __getattr__(self, name: str) -> object:
-        if name == "_orig_mod":
-            return self._modules["_orig_mod"]
-        return getattr(self._orig_mod, name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # The training flag and all else belong to the module inside; what Module itself keeps, to
-        # the wrapper.
-        inner = self.__dict__.get("_modules", {}).get("_orig_mod")
-        if inner is None or name in self._OWN or name in self.__dict__:
-            super().__setattr__(name, value)
-            if inner is not None and name == "training":
-                inner.training = value
-            return
-        setattr(inner, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        if name in self._OWN or name in self.__dict__:
-            super().__delattr__(name)
-        else:
-            delattr(self._orig_mod, name)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._orig_mod)})
-
-    def __reduce__(self) -> tuple[type, tuple[torch.nn.Module, Callable | None]]:
-        return type(self), (self._orig_mod, self.dynamo_ctx)
-
-    def __len__(self) -> int:
-        return len(self._orig_mod)
-
-    def __iter__(self) -> object:
-        return iter(self._orig_mod)
-
-    def __getitem__(self, key: object) -> object:
-        return self._orig_mod[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._orig_mod
-
-    def __bool__(self) -> bool:
-        return True
+        return OptimizedModule
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # ---- the public functions
@@ -382,6 +313,8 @@ def disable(
         inner._torchdynamo_disable_msg = reason
         return inner
     if isinstance(fn, torch.nn.Module):
+        from torch._dynamo.optimized_module import OptimizedModule
+
         wrapped = OptimizedModule(innermost_module(fn))
         object.__setattr__(wrapped, "_compiled_call", _marked(caller_of(fn), reason))
         object.__setattr__(wrapped, "_compiled_forward", wrapped._compiled_call)

@@ -183,16 +183,14 @@ def _identity(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str
 
 
 def _function(b: GuardBuilder, m: GuardManager, value: types.FunctionType, name: str) -> str:
+    code = value.__code__
     if not name.startswith("L["):
-        return _identity(b, m, value, name)
+        _identity(b, m, value, name)
+        return _code(b, m, code, name)
     # A function made anew for each call is the same as long as its code is; its cells and default
     # values have guards of their own.
     _type(b, m, types.FunctionType, name)
-    code = value.__code__
-    m.func_code_manager(f"{name}.__code__").add_id_match_guard(
-        id(code), [f"___check_obj_id({name}.__code__, {id(code)})"]
-    )
-    b.root.__dict__.setdefault("kept", []).append(code)
+    _code(b, m, code, name)
     count = len(value.__defaults__ or ())
     if count:
         m.func_defaults_manager(f"{name}.__defaults__").add_length_check_guard(
@@ -203,6 +201,12 @@ def _function(b: GuardBuilder, m: GuardManager, value: types.FunctionType, name:
             [f"{name}.__defaults__ is None"]
         )
     return f"___check_obj_id({name}.__code__, {id(code)})"
+
+
+def _code(b: GuardBuilder, m: GuardManager, code: types.CodeType, name: str) -> str:
+    text = f"___check_obj_id({name}.__code__, {id(code)})"
+    m.func_code_manager(f"{name}.__code__").add_object_match_guard(code, [text])
+    return text
 
 
 def _length(b: GuardBuilder, m: GuardManager, value: int, name: str) -> str:
@@ -293,6 +297,12 @@ def build(
             names,
             [f"check_no_aliasing({', '.join(names)})"],
         )
+    for sources in out.distinct:
+        names = [source.name() for source in sources]
+        text = f"no two of ({', '.join(names)}) are one object"
+        managers = [builder.manager(source) for source in sources]
+        _guards.install_no_object_aliasing_guard(managers, names, [text])
+        builder.texts.append(text)
     _add_shapes(builder, out)
     if guard_manager_testing_hook_fn is not None:
         guard_manager_testing_hook_fn(GuardManagerWrapper(builder.root), out.values, builder)

@@ -108,6 +108,8 @@ class OutputGraph:
         self.body_counts: collections.Counter[str] = collections.Counter()
         self.regions: dict[tuple, tuple[torch.fx.Node, str]] = {}
         self.has_break = False
+        # Objects of the running program that must not be one: lists of their sources.
+        self.distinct: list[list[Source]] = []
         self.grad_at_start = torch.is_grad_enabled()
         # The frame's parameters and cells, for those who look at the guards.
         self.values: dict[str, object] = {}
@@ -136,6 +138,22 @@ class OutputGraph:
             found = self._cells[id(real)] = CellVariable(name, None, real, source)
             self.keep.append(real)
         return found
+
+    def distinct_objects(self) -> list[list[Source]]:
+        """Sources of objects of a class of which the trace changes one: the code that was traced
+        for different objects is wrong where two of them are the same."""
+        changed = {id(vt) for vt in self.side_effects.changed.values()}
+        by_class: dict[type, list[VariableTracker]] = {}
+        for value in self.keep:
+            vt = self.known.get(id(value))
+            if vt is not None and vt.source is not None:
+                by_class.setdefault(type(value), []).append(vt)
+        groups = []
+        for found in by_class.values():
+            sources = list(dict.fromkeys(vt.source for vt in found))
+            if len(sources) > 1 and any(id(vt) in changed for vt in found):
+                groups.append(sources)
+        return groups
 
     # ---- nodes
 

@@ -442,6 +442,7 @@ def _attempt(
                 cg.tail = [f"return {cg.expr(result)}"]
             out.side_effects.write(cg)
             call = out.finish(cg, frame)
+            out.distinct = out.distinct_objects()
         return Translation(out, cg.assemble(call), cg)
     except Unsupported as error:
         # The values after the graph cannot be made.

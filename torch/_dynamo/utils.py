@@ -17,17 +17,28 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+if typing.TYPE_CHECKING:
+    import traceback
+
 # What the compiler counted, by kind and then by name: counters["graph_break"]["reason"].
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 # Why compiled forms did not fit, by the code object.
 guard_failures: defaultdict[types.CodeType, list] = defaultdict(list)
-graph_break_reasons: list[object] = []
+graph_break_reasons: list[GraphCompileReason] = []
 # Seconds of each phase, by its name.
 compilation_time_metrics: dict[str, list[float]] = {}
 frame_phase_timing: defaultdict[str, defaultdict[str, float]] = defaultdict(
     lambda: defaultdict(float)
 )
 nnmodule_doc_url_msg = ""
+
+
+class GraphCompileReason(typing.NamedTuple):
+    """Why a graph ended."""
+
+    reason: str
+    user_stack: list[traceback.FrameSummary]
+    graph_break: bool = True
 
 
 def is_compile_supported(device_type: str) -> bool:

@@ -13,7 +13,6 @@ import logging
 import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -393,6 +392,8 @@ class LazyTraceHandler(logging.StreamHandler):
             os.makedirs(self.root_dir, exist_ok=True)
             rank = _rank()
             prefix = "dedicated_log_torch_trace_" + (f"rank_{rank}_" if rank is not None else "")
+            import tempfile
+
             file, _ = tempfile.mkstemp(suffix=".log", prefix=prefix, dir=self.root_dir)
             self.stream = os.fdopen(file, "w")
         super().emit(record)

@@ -4,8 +4,6 @@ number."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 import traceback
@@ -92,6 +90,9 @@ def trace_structured(
     then."""
     if not _internal.trace_log.handlers:
         return
+    import hashlib
+    import json
+
     begun = time.perf_counter()
     record: dict[str, object] = {name: metadata_fn()}
     if not suppress_context:

@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,11 @@ def _method_from_src(
 ) -> Callable:
     """The function that a text defines."""
     space = dict(globals)
-    _exec_with_source(src, space, co_fields)
-    return space[method_name]
+    name = _exec_with_source(src, space, co_fields)
+    made = space[method_name]
+    # The text goes with the code, which tracebacks keep as long as they need it.
+    weakref.finalize(made.__code__, linecache.cache.pop, name, None).atexit = False
+    return made
 
 
 def _import_line(name: str, obj: Any) -> str:

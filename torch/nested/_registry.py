@@ -153,6 +153,18 @@ def _table_of(tensor):
     return _jagged if tensor.layout is torch.jagged else _strided
 
 
+def _composition(func, name):
+    """The composition of an operator of torch.ops.aten whose name says that it is about nested
+    tensors; they are defined when a program asks for one."""
+    if not name.startswith("_nested_"):
+        return None
+    from torch._composed_ops.registry import COMPOSITIONS
+
+    # A call by the name of the operator leaves the overload open.
+    overload = getattr(func, "_overloadname", "default")
+    return COMPOSITIONS.get(name if overload == "default" else f"{name}.{overload}")
+
+
 def call(func, args, kwargs):
     """Returns a call in which a nested tensor takes part."""
     name = name_of(func)
@@ -169,6 +181,9 @@ def call(func, args, kwargs):
     lead = nested[0]
     if any(t.layout is not lead.layout for t in nested):
         raise RuntimeError(f"{name}(): nested tensors of different layouts do not mix")
+    composition = _composition(func, name)
+    if composition is not None:
+        return composition(*args, **kwargs)
     if "out" in kwargs:
         kwargs = dict(kwargs)
         if kwargs.pop("out") is not None:

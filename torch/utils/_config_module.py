@@ -9,9 +9,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import hashlib
 import os
-import pickle
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -240,6 +238,8 @@ class ConfigModule(types.ModuleType):
         values = self.get_config_copy()
         for name in self._ignored():
             values.pop(name, None)
+        import pickle
+
         return pickle.dumps(values, protocol=2)
 
     def save_config_portable(self, *, ignore_private_configs: bool = True) -> dict[str, object]:
@@ -255,6 +255,8 @@ class ConfigModule(types.ModuleType):
 
     def load_config(self, maybe_pickled_config: bytes | dict[str, object]) -> None:
         """Sets what save_config or save_config_portable returned."""
+        import pickle
+
         given = maybe_pickled_config
         for name, value in (given if isinstance(given, dict) else pickle.loads(given)).items():
             if self._has(name):
@@ -278,6 +280,8 @@ class ConfigModule(types.ModuleType):
                 for name in self._config
                 if name not in self._compile_ignored_keys
             )
+            import hashlib
+
             digest = hashlib.md5(repr(rows).encode(), usedforsecurity=False).digest()
             self.__dict__["_hash_digest"] = digest
             self.__dict__["_is_dirty"] = False

@@ -5,13 +5,14 @@ installed packages offer under the entry point "torch_dynamo_backends". A backen
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from torch._dynamo.exc import InvalidBackend
 
 if TYPE_CHECKING:
+    import importlib.metadata
+
     import torch
     from torch import fx
 
@@ -108,6 +109,8 @@ def _lazy_import() -> None:
 
 
 def _discover_entrypoint_backends() -> None:
+    import importlib.metadata
+
     found = importlib.metadata.entry_points(group=_ENTRY_POINTS)
     for name in found.names:
         _BACKENDS.setdefault(name, found[name])

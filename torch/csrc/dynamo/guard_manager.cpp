@@ -1,5 +1,5 @@
 // The guard tree: managers, how they are built from Python, and the walk that checks them.
-#include <torch/csrc/dynamo/guards.h>
+#include <torch/csrc/dynamo/guard_record.h>
 
 #include <structmember.h>
 
@@ -44,38 +44,8 @@ bool check_pairs(ManagerState& state, PyObject* dict, const FrameView& view) {
   return next == state.pairs.size();
 }
 
-// Note [Unchanged dictionaries]
-// Most guards compare constants that sit in dictionaries: attributes of objects, globals, settings
-// in a dict. A dictionary's version tells that nothing was written to it, so that conditions which
-// cannot change for the same object need no look as long as it stands; parts that can change by
-// themselves (tensors, lists, other objects) are looked at each time. An edit of any tree makes all
-// look again.
+// An edit of any tree makes all look again.
 uint64_t tree_edits = 1;
-
-// The dictionary that a manager's stable parts live in, or null.
-PyObject* dict_of_parts(PyObject* value) {
-  if (PyDict_CheckExact(value)) return value;
-  if (!reads_instance_first(Py_TYPE(value))) return nullptr;
-  PyObject** dict = _PyObject_GetDictPtr(value);
-  return dict && *dict && PyDict_CheckExact(*dict) ? *dict : nullptr;
-}
-
-bool is_stable_part(const AccessorObject* accessor, PyObject* value, PyObject* dict,
-                    PyObject* part) {
-  const bool by_item =
-      accessor->kind == AccessorKind::DictItem || accessor->kind == AccessorKind::GetItem;
-  if (!dict || by_item != (dict == value)) return false;
-  if (!by_item &&
-      !(accessor->kind == AccessorKind::GetAttr && accessor->plain_type == Py_TYPE(value))) {
-    return false;
-  }
-  const ManagerState& child = *accessor->child->state;
-  if (!child.accessors.empty() || child.dict_type || PyDict_GetItem(dict, accessor->key) != part)
-    return false;
-  for (const PyRef& leaf : child.leaves)
-    if (!is_stable(as_leaf(leaf.get()))) return false;
-  return true;
-}
 
 bool check_leaves(ManagerState& state, PyObject* value) {
   for (const PyRef& leaf : state.leaves) {
@@ -87,39 +57,52 @@ bool check_leaves(ManagerState& state, PyObject* value) {
   return true;
 }
 
-bool check(ManagerObject* manager, PyObject* value, const FrameView& view) {
-  ManagerState& state = *manager->state;
-  if (!check_leaves(state, value)) return false;
-  const size_t count = state.accessors.size();
-  if (count == 0) return state.dict_type == nullptr || check_pairs(state, value, view);
-  PyObject* dict = dict_of_parts(value);
-  const uint64_t version = dict ? dict_version(dict) : 0;
-  PyTypeObject* type = Py_TYPE(value);
-  const bool unchanged = dict && version == state.seen_version && type == state.seen_type &&
-                         type->tp_version_tag == state.seen_type_version &&
-                         state.seen_edits == tree_edits;
-  for (size_t i = 0; i < count; ++i) {
+// Parts of a value that changes too often for a record get their own.
+void record_parts(ManagerState& state) {
+  state.recording = false;
+  state.records.reset();
+  for (const PyRef& held : state.accessors) as_accessor(held.get())->child->state->recording = true;
+  for (const KeyValue& pair : state.pairs) {
+    if (pair.key) as_manager(pair.key.get())->state->recording = true;
+    if (pair.value) as_manager(pair.value.get())->state->recording = true;
+  }
+}
+
+bool check_parts(ManagerState& state, PyObject* value, const FrameView& view) {
+  for (size_t i = 0; i < state.accessors.size(); ++i) {
     AccessorObject* accessor = as_accessor(state.accessors[i].get());
-    if (unchanged && accessor->stable) continue;
     PyRef owned;
     PyObject* part = fetch(accessor, value, view, owned);
-    if (C10_LIKELY(part != nullptr) && check(accessor->child, part, view)) {
-      if (!unchanged) accessor->stable = is_stable_part(accessor, value, dict, part);
-      continue;
-    }
+    if (C10_LIKELY(part != nullptr) && check(accessor->child, part, view)) continue;
     if (!part) PyErr_Clear();
     ++state.failures;
     // What failed is asked earlier the next time.
     if (view.reorder && i > 0) std::swap(state.accessors[i], state.accessors[i - 1]);
     return false;
   }
-  if (!unchanged && dict && dict_of_parts(value) == dict && dict_version(dict) == version) {
-    state.seen_version = version;
-    state.seen_type = type;
-    state.seen_type_version = type->tp_version_tag;
-    state.seen_edits = tree_edits;
-  }
   return state.dict_type == nullptr || check_pairs(state, value, view);
+}
+
+bool check_recorded(ManagerObject* manager, PyObject* value, const FrameView& view) {
+  ManagerState& state = *manager->state;
+  if (!state.records) state.records = std::make_shared<RecordTable>();
+  const std::shared_ptr<RecordTable> records = state.records;
+  const Record::Outcome outcome = records->check(value, tree_edits, view);
+  if (C10_LIKELY(outcome == Record::Outcome::Holds)) return true;
+  if (outcome == Record::Outcome::Fails) {
+    ++state.failures;
+    return false;
+  }
+  if (!check_leaves(state, value) || !check_parts(state, value, view)) return false;
+  if (!records->note(manager, value)) record_parts(state);
+  return true;
+}
+
+bool check(ManagerObject* manager, PyObject* value, const FrameView& view) {
+  ManagerState& state = *manager->state;
+  const bool has_parts = !state.accessors.empty() || state.dict_type;
+  if (state.recording && has_parts && view.reorder) return check_recorded(manager, value, view);
+  return check_leaves(state, value) && (!has_parts || check_parts(state, value, view));
 }
 
 // The frame as a mapping, for conditions written in Python: the locals that have managers.
@@ -295,6 +278,7 @@ PyRef new_child(ManagerObject* parent, PyObject* source, PyObject* example, PyOb
   PyRef child = checked(manager_new(type, nullptr, nullptr));
   ManagerObject* made = as_manager(child.get());
   made->root = parent->root;
+  made->state->recording = parent->root == parent;
   if (source && source != Py_None) made->state->source = python::text_of(source);
   if (which != 1) {
     if (!example || !PyDict_Check(example))
@@ -636,19 +620,20 @@ PyObject* install_object_aliasing(PyObject*, PyObject* args) {
     return python::new_none();
   });
 }
-PyObject* install_no_tensor_aliasing(PyObject*, PyObject* args) {
+template <bool of_objects> PyObject* install_no_aliasing(PyObject*, PyObject* args) {
   PyObject *managers = nullptr, *names = nullptr, *parts = nullptr;
-  if (!PyArg_ParseTuple(args, "OOO:install_no_tensor_aliasing_guard", &managers, &names, &parts))
+  if (!PyArg_ParseTuple(args, "OOO:install_no_aliasing_guard", &managers, &names, &parts))
     return nullptr;
   return guarded([&]() -> PyObject* {
     PyRef list = checked(PySequence_List(managers));
     const Py_ssize_t count = PyList_GET_SIZE(list.get());
     PyRef leaf =
         new_leaf(LeafKind::NoTensorAliasing, checked(Py_BuildValue("(nO)", count, parts)).get());
+    as_leaf(leaf.get())->flag = of_objects;
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* manager = PyList_GET_ITEM(list.get(), i);
       if (!PyObject_TypeCheck(manager, &GuardManagerType))
-        python::raise_type_error("install_no_tensor_aliasing_guard: expected guard managers");
+        python::raise_type_error("expected a list of guard managers");
       if (i == 0) note_state(as_manager(manager), leaf);
       as_manager(manager)->state->leaves.push_back(leaf);
     }
@@ -657,7 +642,9 @@ PyObject* install_no_tensor_aliasing(PyObject*, PyObject* args) {
 }
 PyMethodDef functions[] = {{"install_object_aliasing_guard", install_object_aliasing, METH_VARARGS,
                             "Two values are one object."},
-                           {"install_no_tensor_aliasing_guard", install_no_tensor_aliasing,
+                           {"install_no_tensor_aliasing_guard", install_no_aliasing<false>,
+                            METH_VARARGS, "No two of the tensors are one object."},
+                           {"install_no_object_aliasing_guard", install_no_aliasing<true>,
                             METH_VARARGS, "No two of the values are one object."},
                            {nullptr, nullptr, 0, nullptr}};
 
@@ -719,6 +706,10 @@ bool add_manager_type(PyObject* module, PyTypeObject* type, PyTypeObject* base,
 }
 
 } // namespace
+
+bool check_manager(ManagerObject* manager, PyObject* value, const FrameView& view) {
+  return check(manager, value, view);
+}
 
 // A check may run the program's code, which may call the function that is being checked: the inner
 // check leaves order and state to the outer one, and fails where it would need the state.

@@ -93,7 +93,7 @@ struct ShapeProgram;
 
 struct LeafObject {
   PyObject_HEAD LeafKind kind;
-  bool flag;
+  bool flag; // Object: weakly held; DictContains: wanted; NoTensorAliasing: not only of tensors
   intptr_t number;
   PyObject* value; // what is compared with; a weak reference for Object
   PyObject* extra;
@@ -113,8 +113,6 @@ bool check_leaf(LeafObject* leaf, PyObject* value);
 // Clears what a check left behind.
 void reset_leaf(LeafObject* leaf);
 bool has_state(const LeafObject* leaf);
-// Whether the outcome for an object never changes.
-bool is_stable(const LeafObject* leaf);
 // What went wrong, in words.
 PyRef leaf_failure(LeafObject* leaf, PyObject* value);
 bool init_leaf_guards(PyObject* module);
@@ -161,9 +159,6 @@ struct AccessorObject {
   // its way has it, and the version of the type for which that is so.
   mutable PyTypeObject* plain_type;
   mutable unsigned plain_version;
-  // The part was found in a dictionary, and what is checked of it cannot change while it is the
-  // same object (Note [Unchanged dictionaries]).
-  bool stable;
 };
 
 // The version of a dictionary, which every write changes and no two share.
@@ -187,6 +182,8 @@ struct KeyValue {
   PyRef key, value; // managers or null
 };
 
+class RecordTable;
+
 struct ManagerState {
   std::vector<PyRef> leaves;
   std::vector<PyRef> accessors;
@@ -196,11 +193,9 @@ struct ManagerState {
   PyTypeObject* dict_type = nullptr;
   Py_ssize_t dict_length = -1;
   std::vector<KeyValue> pairs;
-  // Note [Unchanged dictionaries]: what the last check that held found.
-  uint64_t seen_version = 0;
-  PyTypeObject* seen_type = nullptr;
-  unsigned seen_type_version = 0;
-  uint64_t seen_edits = 0;
+  // Note [Records of unchanged values]
+  bool recording = false;
+  std::shared_ptr<RecordTable> records;
   // A root: leaves with state, and conditions on the frame as a whole.
   std::vector<PyRef> stateful;
   std::vector<PyRef> epilogue;
@@ -219,6 +214,8 @@ extern PyTypeObject RootGuardManagerType;
 inline ManagerObject* as_manager(PyObject* o) { return reinterpret_cast<ManagerObject*>(o); }
 inline bool is_root(PyObject* o) { return PyObject_TypeCheck(o, &RootGuardManagerType); }
 
+// Whether the guards of a manager hold.
+bool check_manager(ManagerObject* manager, PyObject* value, const FrameView& view);
 // Whether all guards hold.
 bool check_root(ManagerObject* root, PyObject* value, const FrameView& view);
 bool init_guards(PyObject* module);

@@ -448,24 +448,6 @@ bool check_leaf(LeafObject* leaf, PyObject* value) {
   return false;
 }
 
-bool is_stable(const LeafObject* leaf) {
-  switch (leaf->kind) {
-  case LeafKind::None:
-  case LeafKind::NotNone:
-  case LeafKind::True:
-  case LeafKind::False:
-  case LeafKind::Id:
-  case LeafKind::Object:
-    return true;
-  case LeafKind::Equals:
-    return PyLong_CheckExact(leaf->value) || PyUnicode_CheckExact(leaf->value) ||
-           PyFloat_CheckExact(leaf->value) || PyBool_Check(leaf->value) ||
-           PyBytes_CheckExact(leaf->value);
-  default:
-    return false;
-  }
-}
-
 bool has_state(const LeafObject* leaf) {
   return leaf->kind == LeafKind::ObjectAliasing || leaf->kind == LeafKind::NoTensorAliasing;
 }
@@ -485,7 +467,7 @@ PyRef leaf_failure(LeafObject* leaf, PyObject* value) {
     text = "GLOBAL_STATE changed: " + leaf->global->changes();
     break;
   case LeafKind::NoTensorAliasing:
-    text = "Duplicate tensors found: ";
+    if (!leaf->flag) text = "Duplicate tensors found: ";
     break;
   case LeafKind::Shape: {
     const int which = leaf->program->first_failure();

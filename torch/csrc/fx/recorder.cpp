@@ -502,6 +502,10 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self->tracer);
   if (!self->state) return 0;
   Py_VISIT(self->state->facts.get());
+  const Hooks& hooks = self->state->hooks;
+  for (const PyRef* hook : {&hooks.facts, &hooks.on_numbers, &hooks.refuse, &hooks.note,
+                            &hooks.lifted, &hooks.metadata})
+    Py_VISIT(hook->get());
   for (const auto& [impl, entry] : self->state->table) {
     Py_VISIT(entry.node.get());
     Py_VISIT(entry.proxy.get());

@@ -84,13 +84,20 @@ Plan make_plan(const FourierTransform& t) {
   const Library& l = library();
   Plan plan;
   check(l.cufftCreate(&plan.handle), "cufftCreate", t);
-  long long n[3];
-  for (int i = 0; i < t.rank; ++i) n[i] = t.size[i];
+  long long n[3], rows[3], points = 1, room = 1;
+  for (int i = 0; i < t.rank; ++i) {
+    n[i] = t.size[i];
+    rows[i] = i + 1 < t.rank ? t.size[i] : t.row;
+    points *= n[i];
+    room *= rows[i];
+  }
   Status status = l.cufftSetAutoAllocation(plan.handle, 0);
-  // No layouts given: dense data.
+  // Where no layouts are given, data are dense.
+  const bool dense = t.row == 0;
   if (status == kSuccess)
-    status = l.cufftMakePlanMany64(plan.handle, t.rank, n, nullptr, 1, 0, nullptr, 1, 0, type_of(t),
-                                   t.batch, &plan.work);
+    status =
+        l.cufftMakePlanMany64(plan.handle, t.rank, n, dense ? nullptr : n, 1, points,
+                              dense ? nullptr : rows, 1, room, type_of(t), t.batch, &plan.work);
   if (status != kSuccess) l.cufftDestroy(plan.handle);
   check(status, "cufftMakePlanMany64", t);
   return plan;

@@ -13,11 +13,13 @@ namespace at::cuda {
 enum class FourierKind : int8_t { ComplexToComplex, RealToComplex, ComplexToReal };
 
 // `batch` transforms of one to three dimensions, one after the other in dense memory. A real
-// transform of n points along the last dimension has n / 2 + 1 complex ones.
-// Hashed and compared byte by byte: no padding, and unused members are zero.
+// transform of n points along the last dimension has n / 2 + 1 complex ones; a forward one may
+// leave room after them, up to `row` in all. Hashed and compared byte by byte: no padding, and
+// unused members are zero.
 struct FourierTransform {
   int64_t size[3] = {}; // of the real side where there is one
   int64_t batch = 1;
+  int64_t row = 0; // 0: dense
   int32_t rank = 1;
   int32_t device = 0;
   FourierKind kind = FourierKind::ComplexToComplex;

@@ -64,7 +64,7 @@ class PyFakeMode final : public at::fake::FakeMode {
     PyRef func = overload_object(op);
     PyRef result = checked(PyObject_CallMethod(mode_.get(), "_run", "OsOO", func.get(),
                                                name_of(need), call.args.get(), call.kwargs.get()));
-    push_result(op.schema(), stack, result.get());
+    push_result(op, stack, result.get());
   }
 
  protected:

@@ -63,18 +63,22 @@ bool equals_default(const at::IValue& value, const at::SchemaArgument& argument)
   }
 }
 
-// Whether None may stand for a tensor of the result: a gradient that nobody asked for, or the
-// argument that was written. Whoever calls another built-in operator uses what it returns.
-bool may_return_none(const at::FunctionSchema& schema) {
-  return schema.is_mutable() || schema.name.find("backward") != std::string::npos ||
-         schema.name.rfind("aten::", 0) != 0;
+// Whether None may stand for a tensor of the result: a gradient that nobody asked for, the argument
+// that was written, or a part that an operator of Python leaves out. C++ that calls another
+// built-in operator uses what it returns.
+bool may_return_none(const at::OperatorEntry& op) {
+  const at::OperatorState* state = op.state.load(std::memory_order_acquire);
+  if (state && state->defined_at_runtime) return true;
+  const at::FunctionSchema& schema = op.schema();
+  return schema.is_mutable() || schema.name.find("backward") != std::string::npos;
 }
 
 // One value of the schema's returns.
-at::IValue return_value(PyObject* o, size_t i, const at::FunctionSchema& schema) {
+at::IValue return_value(PyObject* o, size_t i, const at::OperatorEntry& op) {
+  const at::FunctionSchema& schema = op.schema();
   const at::SchemaType& type = schema.returns[i].type;
   if (o == Py_None && type.kind == at::SchemaType::Kind::Tensor) {
-    if (may_return_none(schema)) return at::IValue();
+    if (may_return_none(op)) return at::IValue();
     raise_type_error(c10::str(name_of(schema), " must return a Tensor, but its implementation in ",
                               "Python returned None"));
   }
@@ -194,11 +198,12 @@ PythonCall call_from_stack(const at::FunctionSchema& schema, const at::Stack& st
   return out;
 }
 
-void push_result(const at::FunctionSchema& schema, at::Stack& stack, PyObject* result) {
+void push_result(const at::OperatorEntry& op, at::Stack& stack, PyObject* result) {
+  const at::FunctionSchema& schema = op.schema();
   at::Stack results;
   const size_t count = schema.returns.size();
   if (count == 1) {
-    results.push_back(return_value(result, 0, schema));
+    results.push_back(return_value(result, 0, op));
   } else if (count > 1) {
     PyRef items = checked(PySequence_Fast(result, "the operator must return a tuple"));
     if (static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) != count) {
@@ -207,7 +212,7 @@ void push_result(const at::FunctionSchema& schema, at::Stack& stack, PyObject* r
     }
     for (size_t i = 0; i < count; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));
-      results.push_back(return_value(item, i, schema));
+      results.push_back(return_value(item, i, op));
     }
   } else if (result != Py_None) {
     raise(PyExc_RuntimeError, c10::str(name_of(schema), " returns nothing, but its implementation ",

@@ -2,6 +2,7 @@
 #pragma once
 #include <torch/csrc/python/runtime/support.h>
 
+#include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>
 
@@ -31,6 +32,6 @@ struct PythonCall {
 };
 PythonCall call_from_stack(const at::FunctionSchema& schema, const at::Stack& stack);
 // Replaces the arguments on the stack by a Python result, checked against the schema's returns.
-void push_result(const at::FunctionSchema& schema, at::Stack& stack, PyObject* result);
+void push_result(const at::OperatorEntry& op, at::Stack& stack, PyObject* result);
 
 } // namespace torch::python

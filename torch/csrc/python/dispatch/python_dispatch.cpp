@@ -304,7 +304,7 @@ void call_in_python(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::S
   const bool views = (op.flags & at::kOpView) != 0 && stack[from].isTensor();
   const at::Tensor base = views ? stack[from].toTensor() : at::Tensor();
   PyRef result = handle(op, stack);
-  push_result(op.schema(), stack, result.get());
+  push_result(op, stack, result.get());
   if (base.defined() && base.key_set().has(c10::DispatchKey::Python))
     mark_views(op, base, stack, from);
 }

@@ -50,7 +50,7 @@ struct PythonDispatcherKernel final : at::BoxedKernel {
     if (!kernel) return false;
     const PythonCall call = call_from_stack(op.schema(), stack);
     PyRef result = checked(PyObject_Call(kernel, call.args.get(), call.kwargs.get()));
-    push_result(op.schema(), stack, result.get());
+    push_result(op, stack, result.get());
     return true;
   }
 };

@@ -46,7 +46,7 @@ class PythonKernel final : public at::BoxedKernel {
     PyRef result = checked(PyObject_Call(function_.get(), call.args.get(), call.kwargs.get()));
     const auto given = stack.end() - static_cast<std::ptrdiff_t>(schema.arguments.size());
     at::Stack arguments(given, stack.end());
-    push_result(schema, stack, result.get());
+    push_result(op, stack, result.get());
     const auto made = stack.end() - static_cast<std::ptrdiff_t>(schema.returns.size());
     check_results(op, keys, std::move(arguments), at::Stack(made, stack.end()));
   }

@@ -181,7 +181,6 @@ PyObject* number_self(PyObject* self) {
   Py_INCREF(self);
   return self;
 }
-PyObject* number_self_method(PyObject* self, PyObject*) { return number_self(self); }
 
 PyObject* number_pow(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) {

@@ -4,10 +4,8 @@
 #include <ATen/cuda/Cufft.h>
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/native/fft/Native.h>
-#include <ATen/ops/conj_physical.h>
-#include <ATen/ops/flip.h>
+#include <ATen/native/fft/Symmetry.args.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/roll.h>
 
 #include <algorithm>
 #include <cmath>
@@ -97,15 +95,68 @@ void deliver(const Tensor& x, double scale, const Tensor& out) {
   }
 }
 
-// Element k of the missing half of `out` along the last of `dims` is the conjugate of element -k.
-void fill_symmetric(const Tensor& half, IntArrayRef dims, const Tensor& out) {
-  const int64_t last = dims.back(), known = half.size(last), n = out.size(last);
-  out.narrow(last, 0, known).copy_(half);
-  if (known == n) return;
-  Tensor mirrored = at::flip(half.narrow(last, 1, n - known), {last});
-  for (const int64_t d : dims.slice(0, dims.size() - 1))
-    mirrored = at::roll(at::flip(mirrored, {d}), {1}, {d});
-  out.narrow(last, known, n - known).copy_(at::conj_physical(mirrored));
+// Fills the rest of `full`, dense with the `rank` transformed dimensions last, of which `known`
+// elements of every row are there.
+void fill_symmetric(const Tensor& full, size_t rank, int64_t known) {
+  static const cuda::Kernel kernels[] = {{"native/fft/Symmetry.cuh", "fill_symmetry_c64"},
+                                         {"native/fft/Symmetry.cuh", "fill_symmetry_c128"}};
+  const IntArrayRef sizes = full.sizes().slice(full.dim() - rank);
+  device::SymmetryArgs a = {};
+  a.row = static_cast<int32_t>(sizes.back());
+  a.known = static_cast<int32_t>(known);
+  if (a.row == a.known) return;
+  a.missing = device::Divider(static_cast<uint32_t>(a.row - a.known));
+  a.mirrored = static_cast<int32_t>(rank) - 1;
+  a.batch = sizes.back();
+  for (size_t d = 0; d + 1 < rank; ++d) {
+    const int64_t size = sizes[rank - 2 - d];
+    a.size[d] = device::Divider(static_cast<uint32_t>(size));
+    a.batch *= size;
+  }
+  const int64_t each = a.batch / a.row * a.missing.divisor, transforms = full.numel() / a.batch;
+  constexpr int64_t kMost = (int64_t(1) << 31) - 256;
+  TORCH_CHECK_NOT_IMPLEMENTED(each <= kMost, "Fourier transforms of size ", sizes,
+                              " of real data are not implemented on cuda");
+  const cuda::Kernel& kernel = kernels[full.scalar_type() == kComplexDouble];
+  const int64_t most = kMost / each;
+  for (int64_t begin = 0; begin < transforms; begin += most) {
+    a.data = static_cast<char*>(full.mutable_data_ptr()) + begin * a.batch * full.itemsize();
+    a.count = std::min(most, transforms - begin) * each;
+    cuda::launch(kernel, cuda::blocks_for(a.count, 256), 256, 0, cuda::current_stream(), a);
+  }
+}
+
+// The whole transform of real `in` over all of `dims`, of which cuFFT computes one half; seen in
+// the order of `in`'s dimensions. Where `out` lies like the result, it becomes the result.
+Tensor r2c_whole(const Tensor& in, IntArrayRef dims, const Tensor& out) {
+  const ScalarType result = in.scalar_type() == kDouble ? kComplexDouble : kComplexFloat;
+  TORCH_CHECK_NOT_IMPLEMENTED(dims.size() <= device::kMirroredDims + 1,
+                              "Fourier transforms of real data over ", dims.size(),
+                              " dimensions are not implemented on cuda");
+  const DimVector order = order_of(in.dim(), dims);
+  const Tensor seen = out.permute(order);
+  const bool direct = out.scalar_type() == result && seen.is_contiguous();
+  const Tensor whole = direct ? seen : detail::empty(seen.sizes(), result, in.device());
+  const int64_t n = in.size(dims.back()), known = n / 2 + 1;
+  if (dims.size() <= 3) {
+    const Tensor from = in.permute(order).contiguous();
+    FourierTransform t;
+    t.rank = static_cast<int32_t>(dims.size());
+    t.batch = from.numel();
+    for (size_t i = 0; i < dims.size(); ++i) t.batch /= t.size[i] = in.size(dims[i]);
+    t.row = n;
+    t.device = in.device().index();
+    t.kind = FourierKind::RealToComplex;
+    t.wide = result == kComplexDouble;
+    cuda::run_fourier(t, from.data_ptr(), whole.mutable_data_ptr(), cuda::current_stream());
+  } else {
+    Tensor half = transformed(in, dims.slice(dims.size() - 3), FourierKind::RealToComplex, false, n,
+                              result, {});
+    half = c2c(half, dims.slice(0, dims.size() - 3), false);
+    whole.narrow(-1, 0, known).copy_(half.permute(order));
+  }
+  fill_symmetric(whole, dims.size(), known);
+  return whole.permute(inverse_of(order));
 }
 
 } // namespace
@@ -124,15 +175,14 @@ void fft_r2c_cuda(const Tensor& self, IntArrayRef dim, int64_t normalization, bo
   const DimVector dims = wrapped(dim, self.dim());
   const Tensor in = self.to(computed(self.scalar_type()));
   const IntArrayRef all(dims);
-  const size_t count = std::min<size_t>(dims.size(), 3);
-  Tensor half = transformed(in, all.slice(dims.size() - count), FourierKind::RealToComplex, false,
-                            self.size(dims.back()),
-                            in.scalar_type() == kDouble ? kComplexDouble : kComplexFloat,
-                            onesided && count == dims.size() ? out : Tensor());
-  half = c2c(half, all.slice(0, dims.size() - count), false);
   const double scale = scale_of(normalization, self.sizes(), dims);
-  if (onesided) return deliver(half, scale, out);
-  fill_symmetric(scale == 1 ? half : at::mul(half, scale), dims, out);
+  if (!onesided) return deliver(r2c_whole(in, all, out), scale, out);
+  const size_t count = std::min<size_t>(dims.size(), 3);
+  const Tensor half = transformed(in, all.slice(dims.size() - count), FourierKind::RealToComplex,
+                                  false, in.size(dims.back()),
+                                  in.scalar_type() == kDouble ? kComplexDouble : kComplexFloat,
+                                  count == dims.size() ? out : Tensor());
+  deliver(c2c(half, all.slice(0, dims.size() - count), false), scale, out);
 }
 
 void fft_c2r_cuda(const Tensor& self, IntArrayRef dim, int64_t normalization, int64_t last_dim_size,

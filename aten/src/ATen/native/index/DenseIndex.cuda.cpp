@@ -26,7 +26,7 @@ const Kernel kGatherStaged[5] = {{kProgram, "gather_staged_b1"},
 struct SumKernels {
   ScalarType dtype;
   int64_t accumulator; // bytes
-  Kernel rows;
+  Kernel staged;
   const Kernel* columns; // null: sums are kept in a wider type, which memory does not hold
 };
 const Kernel kColumns[4] = {{kProgram, "scatter_columns_f32"},
@@ -34,18 +34,20 @@ const Kernel kColumns[4] = {{kProgram, "scatter_columns_f32"},
                             {kProgram, "scatter_columns_i32"},
                             {kProgram, "scatter_columns_i64"}};
 const SumKernels kSums[] = {
-    {kFloat, 4, {kProgram, "scatter_rows_f32"}, &kColumns[0]},
-    {kDouble, 8, {kProgram, "scatter_rows_f64"}, &kColumns[1]},
-    {kInt, 4, {kProgram, "scatter_rows_i32"}, &kColumns[2]},
-    {kLong, 8, {kProgram, "scatter_rows_i64"}, &kColumns[3]},
-    {kHalf, 4, {kProgram, "scatter_rows_f16"}, nullptr},
-    {kBFloat16, 4, {kProgram, "scatter_rows_bf16"}, nullptr},
+    {kFloat, 4, {kProgram, "scatter_staged_f32"}, &kColumns[0]},
+    {kDouble, 8, {kProgram, "scatter_staged_f64"}, &kColumns[1]},
+    {kInt, 4, {kProgram, "scatter_staged_i32"}, &kColumns[2]},
+    {kLong, 8, {kProgram, "scatter_staged_i64"}, &kColumns[3]},
+    {kHalf, 4, {kProgram, "scatter_staged_f16"}, nullptr},
+    {kBFloat16, 4, {kProgram, "scatter_staged_bf16"}, nullptr},
 };
 
 constexpr int64_t kThreads = device::kDenseThreads, kAhead = device::kDenseAhead;
 constexpr int64_t kRowBytes = 64 << 10; // of shared memory for a row, so that several blocks fit
 // Fewer owners than this leave most of the GPU idle, and sorting is faster.
 constexpr int64_t kFewestColumns = 128, kFewestRows = 64;
+// Columns that fill the GPU with a thread each, and the least elements that pay for staging one.
+constexpr int64_t kManyColumns = 65536, kLongColumn = 512;
 
 using device::DenseIndex;
 
@@ -111,15 +113,18 @@ bool scatter_add_dense(const Tensor& self, int64_t dim, const Tensor& index, con
     return false;
   const auto stream = cuda::current_stream();
   const int64_t bytes = d.bound * kernels->accumulator;
-  if (d.inner == 1 && d.columns >= kFewestRows && bytes <= kRowBytes &&
-      d.columns <= std::numeric_limits<int32_t>::max()) {
-    cuda::launch(kernels->rows, static_cast<unsigned>(d.columns), 32, static_cast<unsigned>(bytes),
-                 stream, self.mutable_data_ptr(), source.const_data_ptr(), d);
+  const bool staged = d.inner == 1
+                          ? d.columns <= std::numeric_limits<int32_t>::max()
+                          : d.columns < kManyColumns && d.n >= kLongColumn && d.n >= d.bound / 4;
+  if (staged && d.columns >= kFewestRows && bytes <= kRowBytes) {
+    cuda::launch(kernels->staged, static_cast<unsigned>(d.columns), 32,
+                 static_cast<unsigned>(bytes), stream, self.mutable_data_ptr(),
+                 source.const_data_ptr(), d);
     return true;
   }
   if (d.inner == 1 || d.columns < kFewestColumns || kernels->columns == nullptr) return false;
   // Small blocks, so that few columns still reach all multiprocessors.
-  const int64_t threads = d.columns > 65536 ? 128 : 32;
+  const int64_t threads = d.columns > kManyColumns ? 128 : 32;
   cuda::launch(*kernels->columns, blocks_for(d.columns, threads), static_cast<unsigned>(threads), 0,
                stream, self.mutable_data_ptr(), source.const_data_ptr(), d);
   return true;

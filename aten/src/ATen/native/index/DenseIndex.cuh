@@ -2,8 +2,10 @@
 // element and the indexed dimension in the middle. No element pays a division, and where rows are
 // short enough (inner is 1) they are read or summed in shared memory.
 //
-// Sums do not depend on the order in which blocks run, without sorting: a column (inner > 1) is
-// walked by one thread from its first element to its last, and a row (inner is 1) by one warp.
+// Sums do not depend on the order in which blocks run, without sorting: one owner walks a line (a
+// row where inner is 1, otherwise a column) from its first element to its last. Many columns have a
+// thread each, in memory; rows, and columns too few to fill the GPU so, a warp each, which keeps
+// the sums in shared memory.
 #include <ATen/cuda/device/Block.cuh>
 #include <ATen/cuda/device/Bytes.cuh>
 #include <ATen/cuda/device/ErrorSlot.cuh>
@@ -128,39 +130,27 @@ CRESSET_DEVICE_FN void scatter_columns(T* self, const T* source, const DenseInde
   }
 }
 
-// A warp per row, whose sums lie in shared memory. Of lanes that go to one place the lower ones add
-// first.
-template <class T>
-CRESSET_DEVICE_FN void scatter_rows(T* self, const T* source, const DenseIndex& d) {
-  using A = opmath_t<T>;
-  CRESSET_DYNAMIC_SHARED(A, sums);
-  constexpr int kAhead = 8;
-  const int lane = threadIdx.x, length = static_cast<int>(d.bound);
-  T* out = self + static_cast<long>(blockIdx.x) * d.other_row;
-  const long* index = d.index + static_cast<long>(blockIdx.x) * d.row;
-  source += static_cast<long>(blockIdx.x) * d.row;
-  CRESSET_NO_UNROLL
-  for (int i = lane; i < length; i += 32 * kAhead) {
-    T value[kAhead];
+// A warp per line, whose sums lie in shared memory. Of lanes that go to one place the lower ones
+// add first.
+constexpr int kStagedGroup = 8;
+
+template <class T> struct StagedGroup {
+  long place[kStagedGroup];
+  T value[kStagedGroup];
+
+  CRESSET_DEVICE_FN void load(const long* index, const T* source, int start, const DenseIndex& d) {
     CRESSET_UNROLL
-    for (int u = 0; u < kAhead; ++u)
-      if (i + u * 32 < length) value[u] = out[i + u * 32];
-    CRESSET_UNROLL
-    for (int u = 0; u < kAhead; ++u)
-      if (i + u * 32 < length) sums[i + u * 32] = convert<A>(value[u]);
-  }
-  __syncwarp();
-  for (int start = 0; start < d.n; start += 32 * kAhead) {
-    long place[kAhead];
-    T value[kAhead];
-    CRESSET_UNROLL
-    for (int u = 0; u < kAhead; ++u) {
-      const int i = start + u * 32 + lane;
-      place[u] = i < d.n ? index[i] : -1;
-      value[u] = i < d.n ? source[i] : T(0);
+    for (int u = 0; u < kStagedGroup; ++u) {
+      const int i = start + u * 32 + static_cast<int>(threadIdx.x);
+      const long position = static_cast<long>(i) * d.inner;
+      place[u] = i < d.n ? index[position] : -1;
+      value[u] = i < d.n ? source[position] : T(0);
     }
+  }
+  template <class A> CRESSET_DEVICE_FN void add_to(A* sums, int start, const DenseIndex& d) {
+    const int lane = threadIdx.x;
     CRESSET_UNROLL
-    for (int u = 0; u < kAhead; ++u) {
+    for (int u = 0; u < kStagedGroup; ++u) {
       const bool is = start + u * 32 + lane < d.n && d.check.within(place[u], d.bound, d.dim);
       const int to = is ? static_cast<int>(place[u]) : -1 - lane; // apart from all others
       const unsigned before = __match_any_sync(kAllLanes, to) & ((1u << lane) - 1);
@@ -171,7 +161,37 @@ CRESSET_DEVICE_FN void scatter_rows(T* self, const T* source, const DenseIndex& 
       }
     }
   }
-  for (int i = lane; i < length; i += 32) out[i] = convert<T>(sums[i]);
+};
+
+template <class T>
+CRESSET_DEVICE_FN void scatter_staged(T* self, const T* source, const DenseIndex& d) {
+  using A = opmath_t<T>;
+  CRESSET_DYNAMIC_SHARED(A, sums);
+  const int lane = threadIdx.x, length = static_cast<int>(d.bound);
+  const unsigned outer = blockIdx.x / static_cast<unsigned>(d.inner);
+  const unsigned c = blockIdx.x - outer * static_cast<unsigned>(d.inner);
+  T* out = self + outer * d.other_row + c;
+  const long* index = d.index + outer * d.row + c;
+  source += outer * d.row + c;
+  StagedGroup<T> group, next;
+  group.load(index, source, 0, d);
+  CRESSET_NO_UNROLL
+  for (int i = lane; i < length; i += 32 * kStagedGroup) {
+    T value[kStagedGroup];
+    CRESSET_UNROLL
+    for (int u = 0; u < kStagedGroup; ++u)
+      if (i + u * 32 < length) value[u] = out[static_cast<long>(i + u * 32) * d.inner];
+    CRESSET_UNROLL
+    for (int u = 0; u < kStagedGroup; ++u)
+      if (i + u * 32 < length) sums[i + u * 32] = convert<A>(value[u]);
+  }
+  __syncwarp();
+  for (int start = 0; start < d.n; start += 32 * kStagedGroup) {
+    next.load(index, source, start + 32 * kStagedGroup, d);
+    group.add_to(sums, start, d);
+    group = next;
+  }
+  for (int i = lane; i < length; i += 32) out[static_cast<long>(i) * d.inner] = convert<T>(sums[i]);
 }
 
 } // namespace at::device
@@ -193,14 +213,14 @@ CRESSET_DENSE_GATHER(b4)
 CRESSET_DENSE_GATHER(b8)
 CRESSET_DENSE_GATHER(b16)
 
-#define CRESSET_SCATTER_ROWS(T)                                                                    \
+#define CRESSET_SCATTER_STAGED(T)                                                                  \
   CRESSET_KERNEL(32)                                                                               \
-  scatter_rows_##T(cresset_##T* self, const cresset_##T* source,                                   \
-                   const __grid_constant__ at::device::DenseIndex d) {                             \
-    at::device::scatter_rows(self, source, d);                                                     \
+  scatter_staged_##T(cresset_##T* self, const cresset_##T* source,                                 \
+                     const __grid_constant__ at::device::DenseIndex d) {                           \
+    at::device::scatter_staged(self, source, d);                                                   \
   }
 #define CRESSET_SCATTER_DENSE(T)                                                                   \
-  CRESSET_SCATTER_ROWS(T)                                                                          \
+  CRESSET_SCATTER_STAGED(T)                                                                        \
   CRESSET_KERNEL(128)                                                                              \
   scatter_columns_##T(cresset_##T* self, const cresset_##T* source,                                \
                       const __grid_constant__ at::device::DenseIndex d) {                          \
@@ -210,5 +230,5 @@ CRESSET_SCATTER_DENSE(f32)
 CRESSET_SCATTER_DENSE(f64)
 CRESSET_SCATTER_DENSE(i32)
 CRESSET_SCATTER_DENSE(i64)
-CRESSET_SCATTER_ROWS(f16)
-CRESSET_SCATTER_ROWS(bf16)
+CRESSET_SCATTER_STAGED(f16)
+CRESSET_SCATTER_STAGED(bf16)

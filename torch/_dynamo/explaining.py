@@ -3,23 +3,13 @@ of what was found."""
 
 from __future__ import annotations
 
-import traceback
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch._dynamo import config, utils
 from torch._dynamo.backends.debugging import ExplainOutput
 from torch._dynamo.eval_frame import innermost_fn
-
-
-class GraphCompileReason(NamedTuple):
-    """Why a graph ended."""
-
-    reason: str
-    user_stack: list[traceback.FrameSummary]
-    graph_break: bool = True
 
 
 def explain(f: Callable, *extra_args: object, **extra_kwargs: object) -> object:
@@ -54,7 +44,7 @@ def explain(f: Callable, *extra_args: object, **extra_kwargs: object) -> object:
 
 def _table(graphs: list[torch.fx.GraphModule]) -> ExplainOutput:
     ops = [[n.target for n in gm.graph.nodes if n.op.startswith("call_")] for gm in graphs]
-    reasons = [_reason(r) for r in utils.graph_break_reasons]
+    reasons = list(utils.graph_break_reasons)
     return ExplainOutput(
         graphs,
         len(graphs),
@@ -65,8 +55,3 @@ def _table(graphs: list[torch.fx.GraphModule]) -> ExplainOutput:
         [],
         str(utils.compile_times(repr="str", aggregate=True)),
     )
-
-
-def _reason(found: object) -> GraphCompileReason:
-    stack = getattr(found, "user_stack", None) or getattr(found, "real_stack", None) or []
-    return GraphCompileReason(str(getattr(found, "reason", found)), list(stack))
