@@ -39,6 +39,7 @@ struct Item {
   enum class Kind : uint8_t { Loop, Constant, Call, Reduce };
   Kind kind = Kind::Call;
   std::string name;
+  int32_t node = -1; // of the program
   at::Tensor result; // Loop, Constant, Reduce: on meta
   int32_t buffer = -1;
   Body body;                     // Loop

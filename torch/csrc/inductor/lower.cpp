@@ -169,6 +169,7 @@ class Lowering {
     env_.resize(program_.nodes.size());
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       const Node& node = program_.nodes[i];
+      current_node_ = static_cast<int32_t>(i);
       if (node.kind == Node::Kind::Input)
         env_[i] = input(inputs_[static_cast<size_t>(node.index)], out_.input_buffers);
       else if (node.kind == Node::Kind::Constant)
@@ -379,6 +380,7 @@ class Lowering {
     Item& item = out_.items.back();
     item.kind = kind;
     item.name = std::move(name);
+    item.node = current_node_;
     item.result = result;
     item.buffer = new_buffer(result, static_cast<int32_t>(out_.items.size()) - 1);
     return item;
@@ -388,6 +390,7 @@ class Lowering {
     Item item;
     item.kind = Kind::Call;
     item.name = op.full_name();
+    item.node = current_node_;
     item.op = &op;
     item.args = call_args(given);
     for (const CallArg& arg : item.args)
@@ -645,6 +648,7 @@ class Lowering {
   c10::ArrayRef<IValue> inputs_;
   const bool fuse_;
   const at::OperatorEntry* current_ = nullptr;
+  int32_t current_node_ = -1;
   Lowered out_;
   std::vector<IValue> env_;
   std::vector<Tensor> kept_; // whose addresses are keys below

@@ -92,6 +92,7 @@ struct Step {
   enum class Kind : uint8_t { Call, Fused, Reduce, Chain };
   Kind kind = Kind::Call;
   std::string name;
+  std::vector<int32_t> nodes; // of the program that it computes
   // Call
   const at::OperatorEntry* op = nullptr;
   std::vector<CallArg> args;

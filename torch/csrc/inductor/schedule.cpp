@@ -98,7 +98,9 @@ class Scheduler {
     Step step;
     step.kind = Step::Kind::Call;
     step.name = it.name;
+    step.nodes.push_back(it.node);
     step.op = it.op;
+    count_bytes(it);
     step.args = std::move(it.args);
     step.results = it.results;
     step.row = std::move(it.row);
@@ -106,6 +108,27 @@ class Scheduler {
     for (const CallResult& result : it.results) note_use(view(result.view).buffer);
     done_[static_cast<size_t>(i)] = true;
     plan_.steps.push_back(std::move(step));
+  }
+
+  // A call reads each buffer once, as much of it as its arguments show, and writes its results.
+  void count_bytes(const Item& it) {
+    std::map<int32_t, int64_t> read;
+    for (const CallArg& arg : it.args) {
+      for (const int32_t v : arg.views) {
+        if (v < 0) continue;
+        int64_t& most = read[view(v).buffer];
+        most = std::max(most, bytes_of(view(v)));
+      }
+    }
+    for (const auto& [b, bytes] : read) plan_.bytes_read += bytes;
+    for (const CallResult& result : it.results) plan_.bytes_written += bytes_of(view(result.view));
+    for (const int32_t b : it.writes) plan_.bytes_written += read[b];
+  }
+  static int64_t bytes_of(const View& v) {
+    int64_t numel = 1; // elements that differ
+    for (size_t d = 0; d < v.sizes.size(); ++d)
+      if (v.strides[d] != 0 || v.sizes[d] == 0) numel *= v.sizes[d];
+    return numel * static_cast<int64_t>(c10::elementSize(v.dtype));
   }
 
   // ---- reductions
@@ -124,6 +147,7 @@ class Scheduler {
     require(it.reads[0]);
     Step step = reduce_step(it);
     step.pointers.push_back({it.reads[0], 0});
+    plan_.bytes_read += it.elements.numel() * step.element_size;
     note_uses(it.reads);
     note_use(it.buffer);
     done_[static_cast<size_t>(i)] = true;
@@ -137,6 +161,8 @@ class Scheduler {
     Step step;
     step.kind = Step::Kind::Reduce;
     step.name = it.name;
+    step.nodes.push_back(it.node);
+    plan_.bytes_written += it.result.numel() * it.result.itemsize();
     step.reduction = it.reduction;
     step.mask = it.mask;
     step.elements = it.elements;
@@ -258,6 +284,7 @@ class Scheduler {
       const bool keep = is_stored(i, members, reduce);
       const bool reduced = reduce >= 0 && i == members.back();
       builder.add(item(i), keep, reduced);
+      step.nodes.push_back(item(i).node);
       if (keep) stored.push_back(i);
       name += "_" + item(i).name;
     }

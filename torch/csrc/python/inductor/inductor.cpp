@@ -191,6 +191,27 @@ PyObject* py_prepare(PyObject* self, PyObject* list) {
   });
 }
 
+// The steps of that plan: [(kind, name, numbers of the nodes it computes)].
+PyObject* py_steps(PyObject* self, PyObject* list) {
+  return guarded([&]() -> PyObject* {
+    static constexpr const char* kKinds[] = {"call", "fused", "reduce"};
+    const std::vector<at::IValue> inputs = inputs_of(list);
+    const auto plan = reinterpret_cast<PyCompiled*>(self)->compiled->prepare(inputs);
+    PyRef found = checked(PyList_New(0));
+    for (const inductor::Step& step : plan->steps) {
+      PyRef nodes = checked(PyList_New(0));
+      for (const int32_t node : step.nodes) {
+        const PyRef number = checked(PyLong_FromLong(node));
+        check_status(PyList_Append(nodes.get(), number.get()));
+      }
+      const PyRef entry = checked(Py_BuildValue("(sNN)", kKinds[static_cast<size_t>(step.kind)],
+                                                wrap(step.name), nodes.release()));
+      check_status(PyList_Append(found.get(), entry.get()));
+    }
+    return found.release();
+  });
+}
+
 void dealloc_compiled(PyObject* self) {
   auto* object = reinterpret_cast<PyCompiled*>(self);
   object->compiled.~unique_ptr();
@@ -201,6 +222,7 @@ PyObject* get_boxed(PyObject*, void*) { return new_bool(true); }
 PyGetSetDef compiled_members[] = {{"_boxed_call", get_boxed, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef compiled_methods[] = {{"prepare", py_prepare, METH_O, nullptr},
+                                  {"steps", py_steps, METH_O, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 // build(nodes, outputs, constants, inputs, Node, numbers)
