@@ -4,6 +4,7 @@ which is said once per process."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable
@@ -47,8 +48,6 @@ def compile(
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
-    if mode is not None and mode not in _MODES:
-        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if model is None:
         return functools.partial(
             compile,
@@ -65,6 +64,8 @@ def compile(
     from torch._dynamo.backends import registry
 
     backend = torch.compiler.get_default_backend() if backend is None else backend
+    if backend == "inductor" and mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if isinstance(backend, str) and not registry.is_known(backend):
         from torch._dynamo.exc import InvalidBackend
 
@@ -74,9 +75,11 @@ def compile(
     if registry.is_absent(backend):
         say_once("torch.compile")
         return wrap(model)
-    return torch._dynamo.optimize(
+    made = torch._dynamo.optimize(
         _with_options(backend, mode, options), nopython=fullgraph, dynamic=dynamic
     )(model)
+    _note_config(made, backend, mode, options)
+    return made
 
 
 @functools.lru_cache(64)
@@ -87,19 +90,60 @@ def _bound(backend: Callable, options: tuple[tuple[str, object], ...]) -> Callab
 def _with_options(
     backend: str | Callable, mode: str | None, options: dict[str, object] | None
 ) -> str | Callable:
-    """A backend given as a function, and ours, get the options that were named; the same for the
-    same ones, so that what was compiled for them is found again."""
-    if options is None and mode in (None, "default"):
+    """A backend given as a function, and ours, get what was named; the same for the same options,
+    so that what was compiled for them is found again."""
+    if options is None and (mode is None or (backend == "inductor" and mode == "default")):
         return backend
     if backend == "inductor":
+        options = _checked_options(options) if options is not None else {"mode": mode}
         backend = torch._dynamo.lookup_backend(backend)
-    if isinstance(backend, str):
+    elif isinstance(backend, str):
         return backend
-    given = options if options is not None else {"mode": mode}
+    elif options is None:
+        return functools.partial(backend, mode=mode)
     try:
-        return _bound(backend, tuple(sorted(given.items())))
+        return _bound(backend, tuple(sorted(options.items())))
     except TypeError:
-        return functools.partial(backend, options=given)
+        return functools.partial(backend, options=options)
+
+
+def _checked_options(options: dict[str, object]) -> dict[str, object]:
+    """Settings of the compiler under their real names; unknown names and other types are errors."""
+    from torch._inductor import config
+
+    known = config.get_config_copy()
+    found: dict[str, object] = {}
+    for given, value in options.items():
+        name = given.replace("-", "_")
+        if name not in known:
+            raise RuntimeError(
+                f"Unexpected optimization option {given}, known options are {list(known)}"
+            )
+        usual = known[name]
+        if usual is not None and type(usual) in (bool, int, str) and type(value) is not type(usual):
+            raise RuntimeError(
+                f"Unexpected type of attr {given}, got {type(value).__name__} should be "
+                f"{type(usual).__name__}"
+            )
+        found[name] = value
+    return found
+
+
+def _note_config(
+    made: Callable, backend: str | Callable, mode: str | None, options: dict | None
+) -> None:
+    """What was compiled says with which settings: made.get_compiler_config()."""
+
+    def get_compiler_config() -> dict[str, object] | None:
+        if backend != "inductor":
+            return None
+        from torch._inductor import config, list_mode_options
+
+        changed = _checked_options(options or {}) if mode is None else list_mode_options(mode)
+        return {**config.get_config_copy(), **changed}
+
+    with contextlib.suppress(AttributeError, TypeError):
+        made.__dict__["get_compiler_config"] = get_compiler_config
 
 
 def wrap(model: Callable) -> Callable:

@@ -2,7 +2,7 @@
 
 import sys
 
-from torch._settings_module import SettingsModule, patcher
+from torch.utils._config_module import install_config_module
 
 # Checks at run time that compiled functions get what they were compiled for.
 debug_assert = False
@@ -40,5 +40,37 @@ view_replay_for_aliased_outputs = True
 donated_buffer = False
 enable_autograd_cache = False
 
-patch = patcher(sys.modules[__name__])
-sys.modules[__name__].__class__ = SettingsModule
+autograd_cache_allow_custom_autograd_functions = False
+autograd_cache_normalize_inputs = True
+backward_pass_autocast = "same_as_forward"
+ban_recompute_long_fusible_chains = True
+ban_recompute_materialized_backward = True
+ban_recompute_used_far_apart = True
+bundled_autograd_cache = False
+bypass_autograd_cache_key = False
+check_custom_op_aliasing = True
+custom_op_default_layout_constraint = "needs_exact_strides"
+disable_guess_zero_tangent_for_mutated_input_subclass = False
+enable_remote_autograd_cache: bool | None = None
+error_on_custom_op_aliasing = False
+activation_memory_budget_solver = "dp"
+fake_tensor_allow_unsafe_data_ptr_access = True
+fake_tensor_crossref = False
+fake_tensor_prefer_device_type: str | None = None
+force_autograd_cache = False
+force_non_lazy_backward_lowering = False
+generate_fake_kernels_from_real_mismatches = False
+graphsafe_rng_functionalization = True
+joint_custom_pass: object = None
+max_dist_from_bw = 1000
+memory_budget_pareto_dir: str | None = None
+saved_tensors_hooks_filtering_mode = "donated"
+selective_decompose = False
+strict_autograd_cache = False
+torch_compile_graph_format = "svg"
+unlift_effect_tokens = False
+unsafe_allow_optimization_of_collectives = False
+visualize_memory_budget_pareto = False
+_save_config_ignore: list = ["joint_custom_pass", "activation_memory_budget_runtime_estimator"]
+
+install_config_module(sys.modules[__name__])

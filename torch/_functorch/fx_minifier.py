@@ -145,7 +145,8 @@ class _Search:
         for node in placeholders:
             value = made_values[node] if node in made_values else next(given)
             if node.users:
-                copies[node] = ordered.node_copy(node)
+                copies[node] = ordered.placeholder(node.target)
+                copies[node].meta.update(node.meta)
                 kept.append(value)
         for node in smaller.nodes:
             if node.op != "placeholder":

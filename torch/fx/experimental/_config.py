@@ -3,7 +3,7 @@ not there changes nothing."""
 
 import sys
 
-from torch._settings_module import SettingsModule, patcher
+from torch.utils._config_module import install_config_module
 
 # Sizes that are equal at the first call get one symbol.
 use_duck_shape = True
@@ -27,5 +27,7 @@ check_shape_env_recorded_events = False
 # Whether code generation keeps comments with the lines of the user's program.
 enrich_profiler_metadata = False
 
-patch = patcher(sys.modules[__name__])
-sys.modules[__name__].__class__ = SettingsModule
+no_data_dependent_graph_break = False
+meta_nonzero_assume_all_nonzero = False
+
+install_config_module(sys.modules[__name__])
