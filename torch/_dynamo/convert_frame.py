@@ -6,6 +6,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import logging
+import os
+import sys
 import time
 import types
 from collections.abc import Callable
@@ -99,7 +101,7 @@ class ConvertFrame:
 
         state = cache.__dict__.setdefault("state", {})
         options = translate.Options(
-            backend=_verified(self.backend) if config.verify_correctness else self.backend,
+            backend=_watched(self.backend),
             fullgraph=self.fullgraph,
             dynamic=self.dynamic,
             state=state,
@@ -128,6 +130,22 @@ def _hooked(code: types.CodeType, made: types.CodeType) -> types.CodeType:
     for hook in list(_bytecode_hooks.values()):
         made = hook(code, made) or made
     return made
+
+
+def _watched(backend: Callable) -> Callable:
+    """The backend as settings want it: another while bisecting, compared, or leaving a program of
+    what fails."""
+    if "TORCH_BISECT_BACKEND" in os.environ or "torch._inductor.compiler_bisector" in sys.modules:
+        from torch._dynamo.backends.registry import lookup_backend
+        from torch._inductor.compiler_bisector import CompilerBisector
+
+        chosen = CompilerBisector.get_backend()
+        backend = backend if chosen is None else lookup_backend(chosen)
+    if config.repro_after is not None:
+        from torch._dynamo.repro.after_dynamo import wrap_backend_debug
+
+        backend = wrap_backend_debug(backend)
+    return _verified(backend) if config.verify_correctness else backend
 
 
 def _verified(backend: Callable) -> Callable:

@@ -8,6 +8,7 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import enum
 import math
 import time
 import types
@@ -456,6 +457,49 @@ def _print_times_at_exit() -> None:
     log = logging.getLogger(__name__)
     if compilation_time_metrics and log.isEnabledFor(logging.INFO):
         log.info("%s", compile_times(repr="str", aggregate=True))
+
+
+class ReInplaceTrigger(enum.Enum):
+    """What asked to write in place."""
+
+    AUTO_FUNC_V1 = 1
+    AUTO_FUNC_V2 = 2
+    TRITON_OPS = 3
+
+
+class ReinplaceCounters:
+    """How often, and for how many bytes, a copy could not be avoided."""
+
+    _values: Counter[str] = Counter()
+
+    @classmethod
+    def add_missed_bytes(cls, trigger: ReInplaceTrigger, bytes: int) -> None:
+        """Notes bytes that were copied."""
+        cls._values[f"missed_bytes_{trigger.name}"] += bytes
+
+    @classmethod
+    def add_missed_opportunities(cls, trigger: ReInplaceTrigger, count: int) -> None:
+        """Notes tensors that were copied."""
+        cls._values[f"missed_tensors_{trigger.name}"] += count
+
+    @classmethod
+    def _total(cls, prefix: str) -> int:
+        return sum(cls._values[f"{prefix}_{trigger.name}"] for trigger in ReInplaceTrigger)
+
+    @classmethod
+    def get_total_missed(cls) -> int:
+        """Tensors that were copied."""
+        return cls._total("missed_tensors")
+
+    @classmethod
+    def get_total_missed_bytes(cls) -> int:
+        """Bytes that were copied."""
+        return cls._total("missed_bytes")
+
+    @classmethod
+    def clear(cls) -> None:
+        """Starts counting anew."""
+        cls._values.clear()
 
 
 class CompileProfiler:

@@ -1,0 +1,1 @@
+"""Programs that show a failure by themselves, and their reduction."""
