@@ -20,11 +20,10 @@ __all__ = [
     "config",
     "list_mode_options",
     "list_options",
+    "standalone_compile",
 ]
 
-globals().update(
-    _later.names(__name__, "aoti_compile_and_package aoti_load_package standalone_compile")
-)
+globals().update(_later.names(__name__, "aoti_compile_and_package aoti_load_package"))
 _SUBMODULES = _later.install(
     __name__,
     """
@@ -33,12 +32,12 @@ _SUBMODULES = _later.install(
     cpu_vec_isa: pick_vec_isa
     package: load_package package_aoti
     runtime.cache_dir_utils: cache_dir
-    utils: fresh_inductor_cache fresh_cache
     """,
 )
-__getattr__ = _later.submodules(
-    __name__, _SUBMODULES | {"exc", "compile_fx", "graph", "metrics", "test_case"}
-)
+_FILES = """choices codegen compile_fx compiler_bisector custom_graph_pass debug decomposition exc
+freezing fx_passes graph ir lowering metrics ops_handler pattern_matcher select_algorithm
+test_case utils virtualized wrapper_benchmark"""
+__getattr__ = _later.submodules(__name__, _SUBMODULES | set(_FILES.split()))
 
 
 def compile(
@@ -74,12 +73,25 @@ def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> d
 
 def list_options() -> list[str]:
     """Names of the settings that torch.compile(options=...) takes."""
-    names = [n for n in vars(config) if not n.startswith("_") and n not in ("patch", "sys")]
-    found: list[str] = []
-    for name in names:
-        value = getattr(config, name)
-        if isinstance(value, config.Group):
-            found.extend(f"{name}.{inner}" for inner in vars(value))
-        elif not isinstance(value, type):
-            found.append(name)
-    return found
+    return [name for name in config.get_config_copy() if not name.startswith("_")]
+
+
+def standalone_compile(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[object],
+    *,
+    dynamic_shapes: str = "from_graph",
+    options: dict[str, object] | None = None,
+) -> Callable:
+    """A graph compiled without torch.compile: a function of the graph's inputs that returns its
+    outputs. `dynamic_shapes` says where the sizes come from: the example inputs, the graph or the
+    trace that is going on."""
+    kinds = ("from_example_inputs", "from_graph", "from_tracing_context")
+    if dynamic_shapes not in kinds:
+        raise ValueError(f"standalone_compile: dynamic_shapes must be one of {kinds}")
+    inputs = list(example_inputs)
+    if dynamic_shapes == "from_graph":
+        held = [n.meta.get("val", n.meta.get("example_value")) for n in gm.graph.nodes
+                if n.op == "placeholder"]  # fmt: skip
+        inputs = [x if h is None else h for h, x in zip(held, inputs, strict=True)]
+    return compile(gm, inputs, options)

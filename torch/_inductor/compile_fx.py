@@ -1,82 +1,245 @@
-"""The backend "inductor": graphs go through AOTAutograd, and each part becomes a compiled function.
-A graph that the compiler does not take is run as it is."""
+"""The backend "inductor": captured graphs go through passes and AOTAutograd, and each part becomes
+a compiled function. A graph that the compiler does not take is run as it is.
+
+The stages a user can change: pre-grad passes see the captured graph, joint passes the traced one
+with its derivative, the partitioner divides it, post-grad passes see what is lowered."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+import torch
 from torch import fx
+from torch._dynamo.utils import counters, dynamo_timed
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import detect_fake_mode
 from torch._inductor import config, metrics
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.fx_passes.joint_graph import joint_graph_passes
+from torch._inductor.fx_passes.post_grad import post_grad_passes
+from torch._inductor.fx_passes.pre_grad import pre_grad_passes
 from torch._inductor.graph import FirstCall, NotLowered, as_it_is, compiled_graph
+from torch._inductor.virtualized import V
+from torch.utils import _pytree as pytree
 
-__all__ = ["compile_fx", "compile_fx_inner"]
+__all__ = [
+    "compile_fx",
+    "compile_fx_inner",
+    "select_decomp_table",
+    "shape_env_from_inputs",
+]
 
-Inner = Callable[[fx.GraphModule, Sequence[object]], Callable]
+Inner = Callable[..., Callable]
+Patches = dict[str, object]
+
+
+def shape_env_from_inputs(inputs: Sequence[object]) -> object:
+    """The environment of the symbols among the inputs, or None."""
+    mode = detect_fake_mode(inputs)
+    if mode is not None:
+        return mode.shape_env
+    for value in inputs:
+        if isinstance(value, torch.SymInt):
+            return value.node.shape_env
+    return None
+
+
+# ---- one graph ------------------------------------------------------------------------------
 
 
 def compile_fx_inner(
-    gm: fx.GraphModule, example_inputs: Sequence[object], **unused: object
+    gm: fx.GraphModule,
+    example_inputs: Sequence[object],
+    *,
+    is_inference: bool = False,
+    is_backward: bool = False,
+    graph_id: int | None = None,
+    **unused: object,
 ) -> Callable[[list[object]], Sequence[object]]:
     """A function of a list of arguments that computes what a graph of operators computes. It may
     empty the list."""
-    for custom_pass in (config.post_grad_custom_pre_pass, config.post_grad_custom_post_pass):
-        if custom_pass is not None:
-            custom_pass(gm.graph)
+    from torch._dynamo.repro.after_aot import wrap_compiler_debug
+
+    compile_it = wrap_compiler_debug(_compile_inner, compiler_name="inductor")
+    return compile_it(
+        gm, example_inputs, is_inference=is_inference, is_backward=is_backward, graph_id=graph_id
+    )
+
+
+def _compile_inner(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[object],
+    *,
+    is_inference: bool = False,
+    is_backward: bool = False,
+    graph_id: int | None = None,
+) -> Callable[[list[object]], Sequence[object]]:
+    from torch._inductor import debug, faults
+    from torch._inductor.lowering import expand_lowerings
+
+    mode = detect_fake_mode(example_inputs) or _mode_of_graph(gm)
+    with (
+        dynamo_timed("compile_fx_inner", phase_name="inductor_compile"),
+        V.set_fake_mode(mode),
+        debug.debug_context(gm, example_inputs) as artifacts,
+    ):
+        artifacts.fx_graph(gm, example_inputs)
+        post_grad_passes(gm, is_inference)
+        expand_lowerings(gm)
+        artifacts.fx_graph_transformed(gm, example_inputs)
+        faults.inject(gm)
+        compiled = _lowered(gm, example_inputs, artifacts)
+    counters["inductor"]["compiled_graphs"] += 1
+    return debug.with_nan_asserts(compiled, gm) if config.nan_asserts else compiled
+
+
+def _mode_of_graph(gm: fx.GraphModule) -> object:
+    values = [n.meta.get("val") for n in gm.graph.nodes if n.op == "placeholder"]
+    return detect_fake_mode([v for v in values if v is not None])
+
+
+def _lowered(
+    gm: fx.GraphModule, example_inputs: Sequence[object], artifacts: object
+) -> Callable[[list[object]], Sequence[object]]:
     try:
         compiled, made = compiled_graph(gm, example_inputs)
     except NotLowered as reason:
         metrics.not_lowered.append(str(reason))
+        artifacts.not_lowered(gm, str(reason))
         return as_it_is(gm)
     metrics.ir_nodes_pre_fusion += len(gm.graph.nodes)
     if made is None:
+        artifacts.plan(gm, example_inputs, None)
         return FirstCall(compiled, gm)
     text, kernels, calls, nbytes = made
     metrics.generated_kernel_count += kernels
     metrics.generated_cpp_vec_kernel_count += kernels
     metrics.num_calls += calls
     metrics.num_bytes_accessed += nbytes
+    artifacts.plan(gm, example_inputs, compiled)
     if config.debug:
         print(text)
     return compiled
 
 
+# ---- a model --------------------------------------------------------------------------------
+
+
 def _partition(joint: fx.GraphModule, inputs: Sequence[object], **kwargs: object) -> tuple:
-    for custom_pass in (config.joint_custom_pre_pass, config.joint_custom_post_pass):
-        if custom_pass is not None:
-            custom_pass(joint.graph)
-    chosen = config.custom_partitioner_fn or min_cut_rematerialization_partition
-    return chosen(joint, inputs, compiler="inductor", **kwargs)
+    if config.use_joint_graph_passes:
+        joint_graph_passes(joint)
+    chosen = config.custom_partitioner_fn
+    if chosen is not None:
+        return chosen(joint, inputs, **kwargs)
+    return min_cut_rematerialization_partition(joint, inputs, compiler="inductor", **kwargs)
+
+
+class _Flat(torch.nn.Module):
+    """A model whose inputs and outputs are containers, as one of flat lists."""
+
+    def __init__(self, model: torch.nn.Module, spec: pytree.TreeSpec) -> None:
+        super().__init__()
+        self.model = model
+        self.spec = spec
+        self.out_spec: pytree.TreeSpec | None = None
+
+    def forward(self, *flat: object) -> tuple[object, ...]:
+        found = self.model(*pytree.tree_unflatten(list(flat), self.spec))
+        leaves, self.out_spec = pytree.tree_flatten(found)
+        return tuple(leaves)
+
+
+def _is_flat(model: torch.nn.Module, inputs: Sequence[object]) -> bool:
+    if any(isinstance(value, (list, tuple, dict)) for value in inputs):
+        return False
+    if not isinstance(model, fx.GraphModule):
+        return False
+    if type(model.graph._codegen) is not fx.graph.CodeGen:
+        return False
+    returned = model.graph.output_node().args[0]
+    return isinstance(returned, (list, tuple)) and not any(
+        isinstance(value, (list, tuple, dict)) for value in returned
+    )
+
+
+def _compile_structured(
+    model: torch.nn.Module, inputs: Sequence[object], compile_flat: Callable
+) -> Callable:
+    flat_inputs, spec = pytree.tree_flatten(list(inputs))
+    flat = _Flat(model, spec)
+    compiled = compile_flat(flat, flat_inputs)
+
+    def run(*args: object) -> object:
+        found = compiled(*pytree.tree_leaves(list(args)))
+        return pytree.tree_unflatten(list(found), flat.out_spec)
+
+    return run
+
+
+@contextlib.contextmanager
+def _patched(patches: Patches | None) -> Iterator[None]:
+    with config.patch(patches) if patches else contextlib.nullcontext():
+        yield
 
 
 def compile_fx(
-    model_: fx.GraphModule,
+    model_: torch.nn.Module,
     example_inputs_: Sequence[object],
     inner_compile: Inner = compile_fx_inner,
-    config_patches: dict[str, object] | None = None,
+    config_patches: Patches | None = None,
     decompositions: dict | None = None,
-    **unused: object,
+    ignore_shape_env: bool = False,
 ) -> Callable:
-    """A compiled form of a module of flat inputs and outputs, as torch.compile's backends are
-    called. With gradients its backward is compiled when it is first needed."""
-    if config_patches:
-        with config.patch(config_patches):
-            return compile_fx(model_, example_inputs_, inner_compile, None, decompositions)
-    if config.pre_grad_custom_pass is not None:
-        config.pre_grad_custom_pass(model_.graph)
-        model_.recompile()
-    forward = functools.partial(inner_compile, is_inference=False)
-    backward = functools.partial(inner_compile, is_backward=True)
-    inference = functools.partial(inner_compile, is_inference=True)
+    """A compiled form of a module, as torch.compile's backends are called. With gradients its
+    backward is compiled when it is first needed, under the settings of this call."""
+    with _patched(config_patches):
+        if config._raise_error_for_testing:
+            raise RuntimeError("compile_fx was asked to fail (config._raise_error_for_testing)")
+        compile_flat = functools.partial(
+            _compile_flat,
+            inner_compile=inner_compile,
+            patches=config_patches,
+            decompositions=decompositions,
+        )
+        if not _is_flat(model_, example_inputs_):
+            return _compile_structured(model_, example_inputs_, compile_flat)
+        return compile_flat(model_, example_inputs_)
+
+
+def _compile_flat(
+    model: torch.nn.Module,
+    inputs: Sequence[object],
+    *,
+    inner_compile: Inner,
+    patches: Patches | None,
+    decompositions: dict | None,
+) -> Callable:
+    from torch._inductor import freezing
+
+    if isinstance(model, fx.GraphModule) and config.use_pre_grad_passes:
+        pre_grad_passes(model, inputs)
+
+    def compiler(gm: fx.GraphModule, args: Sequence[object], **which: bool) -> Callable:
+        with _patched(patches):
+            if which.get("is_inference") and config.use_joint_graph_passes:
+                joint_graph_passes(gm)
+            return inner_compile(gm, args, **which)
+
+    forward = functools.partial(compiler, is_inference=False)
+    backward = functools.partial(compiler, is_backward=True)
+    inference = functools.partial(compiler, is_inference=True)
+    if config.freezing and not torch.is_grad_enabled():
+        inference = freezing.freezing_compiler(model, inputs, inference)
     return aot_module_simplified(
-        model_,
-        example_inputs_,
+        model,
+        inputs,
         fw_compiler=forward,
         bw_compiler=backward,
         inference_compiler=inference,
         partition_fn=_partition,
-        decompositions=decompositions or {},
+        decompositions=select_decomp_table() if decompositions is None else decompositions,
         keep_inference_input_mutations=True,
     )

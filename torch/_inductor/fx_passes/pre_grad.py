@@ -1,0 +1,37 @@
+"""Passes over the graph that Dynamo captured, before it is traced for its derivative. Patterns are
+applied by name when config.pre_grad_fusion_options asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import fx
+from torch._inductor import config
+from torch._inductor._passes import run_custom_pass, run_pass
+from torch._inductor.pattern_matcher import PatternMatcherPass, stable_topological_sort
+
+__all__ = ["PRE_GRAD_FUSIONS", "PRE_GRAD_PATTERNS", "pre_grad_passes"]
+
+PRE_GRAD_PATTERNS: dict[str, PatternMatcherPass] = {}
+PRE_GRAD_FUSIONS: dict[str, Callable[[fx.GraphModule], object]] = {}
+
+
+def pre_grad_passes(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[object] = (),
+    add_passes: str | None = None,
+    remove_passes: str | None = None,
+) -> fx.GraphModule:
+    """Changes the captured graph: what users registered by name, then their own pass."""
+    if config.pattern_matcher:
+        for name in config.pre_grad_fusion_options:
+            if name in PRE_GRAD_PATTERNS:
+                run_pass(gm, name, PRE_GRAD_PATTERNS[name].apply, subsystem="pre_grad_passes")
+            elif name in PRE_GRAD_FUSIONS:
+                fusion = PRE_GRAD_FUSIONS[name]
+                run_pass(gm, name, lambda _, run=fusion: run(gm), subsystem="pre_grad_passes")
+    run_custom_pass(gm, "pre_grad_custom_pass", config.pre_grad_custom_pass)
+    stable_topological_sort(gm.graph)
+    gm.graph.lint()
+    gm.recompile()
+    return gm

@@ -1,0 +1,237 @@
+"""Writing into memory that nobody reads any more instead of into a copy. Functionalisation turned
+writes into copies; where the old value is dead they are turned back."""
+
+from __future__ import annotations
+
+import operator
+from collections import defaultdict
+from collections.abc import Iterable
+
+import torch
+from torch import fx
+from torch._dynamo.utils import ReinplaceCounters, ReInplaceTrigger
+from torch._higher_order_ops.auto_functionalize import (
+    auto_functionalized,
+    auto_functionalized_v2,
+    get_mutable_args,
+)
+
+__all__ = [
+    "decompose_auto_functionalized",
+    "reinplace_inplaceable_ops",
+    "reinplace_inplaceable_ops_core",
+]
+
+aten = torch.ops.aten
+# Operators whose first argument may be written instead of copied.
+_IN_PLACE = {
+    aten.index_put.default: aten.index_put_.default,
+    aten.scatter.src: aten.scatter_.src,
+    aten.scatter.value: aten.scatter_.value,
+    aten.scatter_add.default: aten.scatter_add_.default,
+    aten.index_add.default: aten.index_add_.default,
+}
+
+
+def _storage(node: fx.Node) -> object:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return None
+    return value.untyped_storage()._cdata
+
+
+def _bytes(node: fx.Node) -> int:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return 0
+    try:
+        return int(value.numel()) * value.element_size()
+    except (TypeError, RuntimeError):
+        return 0  # of unknown size
+
+
+class _Liveness:
+    """Which memory is read after a node."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.order = {node: i for i, node in enumerate(graph.nodes)}
+        self.sharing: defaultdict[object, list[fx.Node]] = defaultdict(list)
+        self.written_back: dict[fx.Node, fx.Node] = {}
+        for node in graph.nodes:
+            storage = _storage(node)
+            if storage is not None:
+                self.sharing[storage].append(node)
+            if node.target is aten.copy_.default and node.args[0].op == "placeholder":
+                self.written_back[node.args[0]] = node
+
+    def may_write(self, node: fx.Node, written: fx.Node, results: Iterable[fx.Node]) -> bool:
+        """Whether `node` may write into the memory of its argument `written`. `results` are what
+        stands for the new value."""
+        storage = _storage(written)
+        if storage is None:
+            return False
+        sharing = self.sharing[storage]
+        owner = next((n for n in sharing if n.op in ("placeholder", "get_attr")), None)
+        end: float = float("inf")
+        if owner is not None:
+            copy = self.written_back.get(owner)
+            if copy is None or copy.args[1] not in set(results):
+                return False
+            end = self.order[copy]
+        now = self.order[node]
+        new = set(results)
+        for view in sharing:
+            if view in new:
+                continue
+            for user in view.users:
+                place = self.order[user]
+                if user is node or place < now or place > end:
+                    continue
+                if owner is not None and place == end and user.args[0] is owner:
+                    continue
+                return False
+        return True
+
+
+def _results(node: fx.Node, index: int) -> list[fx.Node]:
+    return [u for u in node.users if u.target is operator.getitem and u.args[1] == index]
+
+
+def _mark(live: _Liveness, node: fx.Node) -> None:
+    """Notes on a functionalised call which arguments have to be copied."""
+    op = node.args[0]
+    names, _ = get_mutable_args(op)
+    first = max(len(op._schema.returns), 1)
+    if node.target is auto_functionalized:
+        written = [(name, node.kwargs.get(name)) for name in names]
+        trigger = ReInplaceTrigger.AUTO_FUNC_V1
+    else:
+        written = list(enumerate(node.kwargs["_all_bases"]))
+        trigger = ReInplaceTrigger.AUTO_FUNC_V2
+    copied, taken, missed = [], set(), []
+    for place, (key, given) in enumerate(written):
+        many = given if isinstance(given, (list, tuple)) else [given]
+        many = [m for m in many if isinstance(m, fx.Node)]
+        if not many:
+            continue
+        results = _results(node, first + place)
+        fits = all(live.may_write(node, m, results) and _storage(m) not in taken for m in many)
+        if fits:
+            taken.update(map(_storage, many))
+        else:
+            copied.append(key)
+            missed.extend(many)
+    node.meta["only_clone_these_tensors"] = copied
+    ReinplaceCounters.add_missed_opportunities(trigger, len(copied))
+    ReinplaceCounters.add_missed_bytes(trigger, sum(map(_bytes, missed)))
+
+
+def reinplace_inplaceable_ops_core(graph: fx.Graph) -> None:
+    """Marks functionalised calls with what they must copy, and lets scatters into inputs write
+    where their result is copied to anyway."""
+    live = _Liveness(graph)
+    for node in list(graph.nodes):
+        if node.target in (auto_functionalized, auto_functionalized_v2):
+            _mark(live, node)
+        elif node.target in _IN_PLACE:
+            first = node.args[0]
+            if not isinstance(first, fx.Node) or first.op != "placeholder":
+                continue
+            if live.may_write(node, first, [node]):
+                node.target = _IN_PLACE[node.target]
+                copy = live.written_back[first]
+                copy.replace_all_uses_with(first)
+                graph.erase_node(copy)
+
+
+def reinplace_inplaceable_ops(graph: fx.Graph) -> None:
+    """reinplace_inplaceable_ops_core under the name of the pass."""
+    reinplace_inplaceable_ops_core(graph)
+
+
+# ---- functionalised calls as calls ----------------------------------------------------------
+
+
+def _cloned(graph: fx.Graph, value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return [_cloned(graph, v) for v in value]
+    if not isinstance(value, fx.Node):
+        return value
+    made = graph.call_function(aten.clone.default, (value,))
+    if "val" in value.meta:
+        with _mode_of(value):
+            made.meta["val"] = value.meta["val"].clone()
+    return made
+
+
+def _mode_of(node: fx.Node):
+    from contextlib import nullcontext
+
+    return getattr(node.meta["val"], "fake_mode", None) or nullcontext()
+
+
+def _decompose(graph: fx.Graph, node: fx.Node) -> None:
+    op = node.args[0]
+    names, _ = get_mutable_args(op)
+    returned = max(len(op._schema.returns), 1)
+    kwargs = dict(node.kwargs)
+    with graph.inserting_before(node):
+        if node.target is auto_functionalized:
+            copied = node.meta.get("only_clone_these_tensors", names)
+            for name in names:
+                if name in copied and kwargs.get(name) is not None:
+                    kwargs[name] = _cloned(graph, kwargs[name])
+            written = [kwargs.get(name) for name in names]
+        else:
+            bases = list(kwargs.pop("_all_bases"))
+            copied = node.meta.get("only_clone_these_tensors", range(len(bases)))
+            bases = [_cloned(graph, b) if i in copied else b for i, b in enumerate(bases)]
+            for name in names:
+                kwargs[name] = _view_of(graph, bases, kwargs, name)
+            written = bases
+        call = graph.call_function(op, (), kwargs)
+    for user in list(node.users):
+        index = user.args[1]
+        if index >= returned:
+            user.replace_all_uses_with(written[index - returned])
+        elif len(op._schema.returns) > 1:
+            user.args = (call, index)
+            continue
+        else:
+            user.replace_all_uses_with(call)
+            call.meta.setdefault("val", user.meta.get("val"))
+        graph.erase_node(user)
+    graph.erase_node(node)
+
+
+def _view_of(graph: fx.Graph, bases: list, kwargs: dict[str, object], name: str) -> object:
+    """A written argument of auto_functionalized_v2 as a view of its base; takes its description
+    out of the arguments."""
+    length = kwargs.pop(f"_{name}_length", None)
+    if length is not None:
+        return [_view_of(graph, bases, kwargs, f"{name}_{i}") for i in range(length)]
+    index = kwargs.pop(f"_{name}_base_index")
+    if index is None:
+        return None
+    base = bases[index]
+    if kwargs.pop(f"_{name}_alias", False):
+        return base
+    if f"_{name}_size" in kwargs:
+        geometry = [kwargs.pop(f"_{name}_{part}") for part in ("size", "stride", "storage_offset")]
+        return graph.call_function(aten.as_strided.default, (base, *geometry))
+    if f"_{name}_slice_dim" in kwargs:
+        where = [kwargs.pop(f"_{name}_slice_{part}") for part in ("dim", "start", "end")]
+        return graph.call_function(aten.slice.Tensor, (base, *where))
+    return base
+
+
+def decompose_auto_functionalized(graph: fx.Graph) -> None:
+    """Calls of functionalised operators become calls of the operators, on copies where the pass
+    above found no other way."""
+    for node in list(graph.nodes):
+        if node.target in (auto_functionalized, auto_functionalized_v2):
+            _decompose(graph, node)
+    for node in list(graph.nodes):
+        if node.target is aten.copy_.default and node.args[0] is node.args[1]:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
