@@ -9,6 +9,7 @@ import keyword
 import types
 from typing import TYPE_CHECKING
 
+import torch
 from torch._dynamo import polyfills
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import (
@@ -20,15 +21,18 @@ from torch._dynamo.source import (
     GlobalSource,
     LocalSource,
     TensorPropertySource,
+    TorchFunctionModeStackSource,
     TupleIteratorGetItemSource,
     TypeSource,
+    WeakRefCallSource,
 )
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.constant import LITERALS, ConstantVariable
+from torch._dynamo.variables.tensor import TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import DELETED, UserDefinedObjectVariable
 
 if TYPE_CHECKING:
-    from torch._dynamo.output_graph import OutputGraph
+    from torch._dynamo.output_graph import GraphInput, OutputGraph
     from torch._dynamo.variables.functions import CellVariable
     from torch._guards import Source
 
@@ -128,6 +132,8 @@ class Codegen:
         graph_value = self.out.graph_value(vt)
         if graph_value is not None:
             text = self.graph_output(graph_value, vt)
+            if type(vt) is TensorVariable and plain_in_graph(vt.cls):
+                text = f"{self.const(polyfills.as_subclass)}({text}, {self.const(vt.cls)})"
         else:
             text = vt.reconstruct(self)
         self._busy.discard(id(vt))
@@ -152,6 +158,14 @@ class Codegen:
             self.loads = after
         if self.outputs:
             unimplemented("input of a graph", repr(vt), "it holds a tensor that the graph computes")
+        return text
+
+    def graph_input(self, item: GraphInput) -> str:
+        """An argument of the graph, which gets tensors of classes that take over calls as plain
+        ones."""
+        text = self.source(item.source)
+        if item.node.meta.get("made_plain"):
+            return f"{self.const(polyfills.as_subclass)}({text}, {self.const(torch.Tensor)})"
         return text
 
     def graph_output(self, node: object, vt: VariableTracker) -> str:
@@ -209,6 +223,8 @@ class Codegen:
         if isinstance(source, ClosureSource):
             place = self.code.co_freevars.index(source.cell_name)
             return f"__cells[{place}]"
+        if isinstance(source, TorchFunctionModeStackSource):
+            return f"{self.const(torch._C._get_function_stack_at)}({source.ind})"
         base = self.source(source.base)
         if isinstance(source, AttrSource):
             if all(p.isidentifier() and not keyword.iskeyword(p) for p in source.member.split(".")):
@@ -220,6 +236,8 @@ class Codegen:
             return f"{base}[{self.source(source.index)}]"
         if isinstance(source, GetItemSource):
             return f"{base}[{self.constant(source.index)}]"
+        if isinstance(source, WeakRefCallSource):
+            return f"{base}()"
         if isinstance(source, TypeSource):
             return f"{self.const(type)}({base})"
         if isinstance(source, ClassDictSource):

@@ -22,8 +22,10 @@ from torch._dynamo.source import (
     LocalSource,
     TensorProperty,
     TensorPropertySource,
+    TorchFunctionModeStackSource,
     TupleIteratorGetItemSource,
     TypeSource,
+    WeakRefCallSource,
 )
 from torch._dynamo.variables.constant import is_constant_type
 
@@ -97,6 +99,10 @@ class GuardBuilder:
         if isinstance(source, GlobalSource):
             names = self.root.globals_dict_manager(self.globals, "G")
             return names.dict_getitem_manager(source.global_name, name)
+        if isinstance(source, TorchFunctionModeStackSource):
+            names = self.root.globals_dict_manager(self.globals, "G")
+            place = source.ind
+            return names.lambda_manager(lambda _: torch._C._get_function_stack_at(place), name)
         base = self.manager(source.base)
         if isinstance(source, AttrSource):
             return self._attribute(base, source.member, name)
@@ -107,6 +113,8 @@ class GuardBuilder:
                 place = source.index.index
                 return base.lambda_manager(lambda d: list(dict.values(d))[place], name)
             return base.getitem_manager(source.index, name)
+        if isinstance(source, WeakRefCallSource):
+            return base.weakref_call_manager(name)
         if isinstance(source, TypeSource):
             return base.type_manager(name)
         if isinstance(source, ClassDictSource):

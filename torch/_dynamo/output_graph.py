@@ -22,7 +22,7 @@ from torch._dynamo.exc import (
 from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
-from torch._dynamo.variables.function_modes import takes_over
+from torch._dynamo.variables.function_modes import takes_over, without_modes
 from torch._dynamo.variables.functions import CellVariable
 from torch._dynamo.variables.lists import (
     ListVariable,
@@ -36,6 +36,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.node import map_aggregate
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -103,7 +104,12 @@ class OutputGraph:
         self.shape_sources: list[tuple[object, Source, object]] = []
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
+        # Function modes: those open now, and those open before.
         self.function_modes: list[VariableTracker] = []
+        self.open_modes: list[VariableTracker] = []
+        # Whether there was a mode or a class that takes over calls; how often that was disabled.
+        self.overridable = False
+        self.overrides_off = 0
         # Graphs of functions: how many have a name, and those of marked regions.
         self.body_counts: collections.Counter[str] = collections.Counter()
         self.regions: dict[tuple, tuple[torch.fx.Node, str]] = {}
@@ -232,14 +238,14 @@ class OutputGraph:
 
     def call(self, tx: Frame, target: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
         """A call of a function in the graph."""
-        taken = takes_over(tx, target, args, kwargs) if self.function_modes else None
+        taken = takes_over(tx, target, args, kwargs) if self.overridable else None
         if taken is not None:
             return taken
         return self.node(tx, "call_function", target, args, kwargs)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         """A call of a method of a tensor in the graph."""
-        taken = takes_over(tx, name, args, kwargs) if self.function_modes else None
+        taken = takes_over(tx, name, args, kwargs) if self.overridable else None
         if taken is not None:
             return taken
         return self.node(tx, "call_method", name, args, kwargs)
@@ -353,7 +359,10 @@ class OutputGraph:
     def wrap_node(self, tx: Frame, node: torch.fx.Node, value: object) -> VariableTracker:
         """The tracker of a value that a node computes."""
         if isinstance(value, torch.Tensor):
-            return TensorVariable(node, value)
+            made = TensorVariable(node, value)
+            if is_traceable_wrapper_subclass(value):
+                made.cls = type(value)
+            return made
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             return SymNodeVariable.create(node, value)
         if isinstance(value, tuple | list):
@@ -437,11 +446,13 @@ class OutputGraph:
         values = tuple([vt.as_proxy() for vt in cg.outputs])
         self.graph.output(values)
         compiled = self._compile(tx)
+        if self.open_modes:
+            compiled = without_modes(compiled)
         if self.has_break:
             # Frames below the code of this entry are compiled; those of the graph are not.
             compiled = DisabledFunction(compiled)
         args = [
-            cg.source(item.source) if item.made is None else cg.made_inputs[item.node]
+            cg.graph_input(item) if item.made is None else cg.made_inputs[item.node]
             for item in self.inputs
         ]
         names = "".join(f"__o{i}, " for i in range(len(cg.outputs)))

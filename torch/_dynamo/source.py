@@ -50,6 +50,21 @@ class GlobalSource(Source):
 
 
 @dataclasses.dataclass(frozen=True)
+class TorchFunctionModeStackSource(Source):
+    """A function mode that is open, by its place from the outermost."""
+
+    ind: int
+
+    def name(self) -> str:
+        """___get_torch_function_mode_stack_at(0)"""
+        return f"___get_torch_function_mode_stack_at({self.ind})"
+
+    def guard_source(self) -> GuardSource:
+        """Global."""
+        return GuardSource.GLOBAL
+
+
+@dataclasses.dataclass(frozen=True)
 class ConstantSource(Source):
     """A value known by a name of its own."""
 
@@ -129,6 +144,15 @@ class ClassDictSource(ChainedSource):
     def name(self) -> str:
         """type(x).__mro__[0].__dict__['f']"""
         return f"{self.base.name()}.__mro__[{self.place}].__dict__[{self.member!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class WeakRefCallSource(ChainedSource):
+    """What a weak reference refers to."""
+
+    def name(self) -> str:
+        """base()"""
+        return f"{self.base.name()}()"
 
 
 @dataclasses.dataclass(frozen=True)

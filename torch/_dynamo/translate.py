@@ -24,11 +24,12 @@ from torch._dynamo.output_graph import GuardRecord, OutputGraph
 from torch._dynamo.resume_execution import needed_first, origin_program, parted, resume_code
 from torch._dynamo.source import ClosureSource, LocalSource
 from torch._dynamo.symbolic_convert import Frame
-from torch._dynamo.variables import builder, higher_order_ops, pytree  # noqa: F401
+from torch._dynamo.variables import builder, function_modes, higher_order_ops, pytree  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
-from torch._guards import detect_fake_mode, tracing
+from torch._guards import active_fake_mode, tracing
 from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode
+from torch.utils import _pytree as torch_pytree
 
 if TYPE_CHECKING:
     from torch._dynamo.opcodes import Instruction
@@ -216,7 +217,7 @@ class RootFrame(Frame):
             raise SkipFrame("graph break while an exception is handled")
         if origin.in_loop(self.program.place(place)):
             raise SkipFrame("Skipping frame because there is a graph break in a for/while loop")
-        if self.out.function_modes:
+        if self.out.function_modes != self.out.open_modes:
             raise SkipFrame("graph break under a function mode")
         self.cg = Codegen(self.out, self.code)
         self.out.has_break = True
@@ -420,7 +421,7 @@ def _attempt(
     options: Options,
     restart: RestartWithBreak | None,
 ) -> Translation:
-    options.fake_mode = detect_fake_mode(list(values.values()))
+    options.fake_mode = _given_mode(values)
     out = OutputGraph(fn_globals, options)
     frame = RootFrame(
         out,
@@ -431,19 +432,8 @@ def _attempt(
     )
     try:
         with _settings(), tracing(out.tracing_context):
-            frame.load_frame(values, closure)
-            out.values = {**values, **dict(zip(code.co_freevars, closure or (), strict=True))}
-            result = frame.run()
-            cg = frame.cg
-            if cg is None:
-                if out.count_calls() == 0 and out.side_effects.is_empty() and not options.export:
-                    raise SkipFrame("no content in function call")
-                cg = Codegen(out, code)
-                cg.tail = [f"return {cg.expr(result)}"]
-            out.side_effects.write(cg)
-            call = out.finish(cg, frame)
-            out.distinct = out.distinct_objects()
-        return Translation(out, cg.assemble(call), cg)
+            function_modes.take_over_open_modes(frame)
+            return _traced(frame, out, code, closure, values)
     except Unsupported as error:
         # The values after the graph cannot be made.
         if options.fullgraph:
@@ -452,6 +442,45 @@ def _attempt(
         raise SkipFrame(str(error)) from error
     finally:
         out.release()
+
+
+def _given_mode(values: dict[str, object]) -> FakeTensorMode | None:
+    """The mode of fake tensors among the arguments, or the one that is active."""
+    for leaf in torch_pytree.tree_leaves(list(values.values())):
+        if isinstance(leaf, torch.Tensor) and torch._C._is_fake(leaf):
+            return torch._C._fake_mode_of(leaf)
+    return active_fake_mode()
+
+
+def _traced(
+    frame: RootFrame,
+    out: OutputGraph,
+    code: types.CodeType,
+    closure: tuple[types.CellType, ...] | None,
+    values: dict[str, object],
+) -> Translation:
+    with function_modes.paused():
+        frame.load_frame(values, closure)
+        out.values = {**values, **dict(zip(code.co_freevars, closure or (), strict=True))}
+        result = frame.run()
+        cg = frame.cg
+        if cg is None:
+            if (
+                out.count_calls() == 0
+                and out.side_effects.is_empty()
+                and out.function_modes == out.open_modes
+                and not out.options.export
+            ):
+                raise SkipFrame("no content in function call")
+            cg = Codegen(out, code)
+            cg.tail = [f"return {cg.expr(result)}"]
+        out.side_effects.write(cg)
+        if out.function_modes != out.open_modes:
+            modes = ", ".join(cg.expr(mode) for mode in out.function_modes)
+            cg.effect(f"{cg.const(function_modes.replace_stack)}([{modes}])")
+        call = out.finish(cg, frame)
+        out.distinct = out.distinct_objects()
+    return Translation(out, cg.assemble(call), cg)
 
 
 class _settings:

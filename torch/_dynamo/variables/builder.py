@@ -10,12 +10,13 @@ import enum
 import functools
 import types
 import typing
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
 from torch._C._dynamo.eval_frame import CompiledFunction, DisabledFunction
-from torch._dynamo import trace_rules
+from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import (
     AttrSource,
@@ -26,6 +27,7 @@ from torch._dynamo.source import (
     TensorProperty,
     TensorPropertySource,
     TupleIteratorGetItemSource,
+    WeakRefCallSource,
 )
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
@@ -58,8 +60,9 @@ from torch._dynamo.variables.misc import (
     PythonModuleVariable,
     TypingVariable,
     UnknownVariable,
+    WeakRefVariable,
 )
-from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
     UserDefinedObjectVariable,
@@ -70,6 +73,7 @@ from torch.fx.experimental.symbolic_shapes import (
     StatelessSymbolicContext,
     StrictMinMaxConstraint,
 )
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 if TYPE_CHECKING:
     from torch._dynamo.symbolic_convert import Frame
@@ -368,6 +372,16 @@ def _partial(tx: Frame, value: functools.partial, source: Source | None) -> Vari
     return FunctoolsPartialVariable(part("func", value.func), args, keywords, source)
 
 
+def _weak_reference(
+    tx: Frame, value: weakref.ReferenceType, source: Source | None
+) -> VariableTracker:
+    referent = value()
+    if source is None:
+        return WeakRefVariable(wrap(tx, referent), source)
+    _guard(tx, source, "TYPE_MATCH", type(value))
+    return WeakRefVariable(LazyVariableTracker(tx, referent, WeakRefCallSource(source)), source)
+
+
 def _constant(tx: Frame, value: object, source: Source | None) -> VariableTracker:
     _guard(tx, source, "EQUALS_MATCH", value)
     return ConstantVariable(value, source)
@@ -392,6 +406,7 @@ _EXACT.update(
         types.MethodType: _method,
         types.ModuleType: _module,
         functools.partial: _partial,
+        weakref.ReferenceType: _weak_reference,
         type: _class,
         torch.dtype: _constant,
         torch.device: _constant,
@@ -523,9 +538,12 @@ def wrap_tensor(tx: Frame, value: torch.Tensor, source: Source | None) -> Variab
         and not _plain_subclass(value)
         and getattr(value, "fake_mode", None) is not out.fake_mode
     ):
-        unimplemented(
-            "tensor subclass", f"{type(value)}", f"tensors of the class {type(value).__name__}"
-        )
+        if plain_in_graph(type(value)) and not has_dispatch(type(value)):
+            return _plain_input(tx, value, source)
+        if value.is_nested or not is_traceable_wrapper_subclass(value):
+            unimplemented(
+                "tensor subclass", f"{type(value)}", f"tensors of the class {type(value).__name__}"
+            )
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         unimplemented("layout of a tensor", f"{value.layout}", "only dense tensors are traced")
     context = out.options.symbolic_context(value, source)
@@ -546,7 +564,31 @@ def wrap_tensor(tx: Frame, value: torch.Tensor, source: Source | None) -> Variab
     steps = [None if isinstance(s, torch.SymInt) else int(s) for s in fake.stride()]
     out.guard(source, "TENSOR_MATCH", (value, known, steps))
     node = out.add_input(source, value, fake)
+    node.meta["tensor_dict"] = dict(value.__dict__)
     out.tensor_sources.append(source)
+    made = TensorVariable(node, fake, source, value)
+    out.known[id(value)] = made
+    out.keep.append(value)
+    return made
+
+
+def has_dispatch(cls: type) -> bool:
+    """Whether a class defines __torch_dispatch__."""
+    return cls.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl
+
+
+def _plain_input(tx: Frame, value: torch.Tensor, source: Source) -> VariableTracker:
+    """A tensor of a class that takes over calls: the graph gets the plain tensor."""
+    out = tx.out
+    plain = polyfills.as_subclass(value, torch.Tensor)
+    with torch._C.DisableTorchFunctionSubclass():
+        known, steps = [int(s) for s in plain.shape], list(plain.stride())
+        fake = out.fake_mode.from_tensor(plain, static_shapes=True, source=source)
+        out.guard(source, "TENSOR_MATCH", (value, known, steps))
+    node = out.add_input(source, plain, fake)
+    node.meta["made_plain"] = True
+    out.tensor_sources.append(source)
+    out.overridable = True
     made = TensorVariable(node, fake, source, value)
     out.known[id(value)] = made
     out.keep.append(value)

@@ -9,6 +9,7 @@ import functools
 import itertools
 import operator
 import types
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,8 @@ from torch._dynamo.variables.lists import (
     SliceVariable,
     TupleVariable,
 )
-from torch._dynamo.variables.misc import GetAttrVariable, SuperVariable
-from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.misc import GetAttrVariable, SuperVariable, WeakRefVariable
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
     _MISSING,
     UserDefinedClassVariable,
@@ -111,9 +112,23 @@ def _with_metaclass(
             "enumeration", f"{value}({args})", "the value of a member is not known"
         )
     if issubclass(value, torch.Tensor):
-        return tx.call_by_rule(trace_rules.GRAPH, cls, value, args, kwargs)
+        return _tensor_of_class(tx, cls, args, kwargs)
     function = VariableTracker.build(tx, meta)
     return function.call_function(tx, [cls, *args], kwargs)
+
+
+def _tensor_of_class(
+    tx: Frame, cls: UserDefinedClassVariable, args: Args, kwargs: Kwargs
+) -> VariableTracker:
+    """cls(tensor) for a class of tensors."""
+    value = cls.value
+    own = [class_attribute(value, name) for name in ("__new__", "__init__")]
+    python = any(isinstance(getattr(f, "__func__", f), types.FunctionType) for f in own)
+    if plain_in_graph(value) and not python and len(args) == 1 and not kwargs:
+        if isinstance(args[0], TensorVariable):
+            plain = args[0].call_method(tx, "detach", [], {})
+            return plain.call_method(tx, "as_subclass", [cls], {})
+    return tx.call_by_rule(trace_rules.GRAPH, cls, value, args, kwargs)
 
 
 def instantiate(
@@ -129,7 +144,7 @@ def instantiate(
     if is_namedtuple(value):
         return _namedtuple(tx, value, args, kwargs)
     if issubclass(value, torch.Tensor):
-        return tx.call_by_rule(trace_rules.GRAPH, cls, value, args, kwargs)
+        return _tensor_of_class(tx, cls, args, kwargs)
     if is_constant_type(value):
         return fold(tx, value, args, kwargs) or unimplemented(
             "constructor", f"{value}({args})", "an argument is not known while tracing"
@@ -297,6 +312,15 @@ def _deque(
 ) -> VariableTracker:
     values = items.unpack(tx) if items is not None else []
     return DequeVariable(values, maxlen=maxlen.as_python_constant())
+
+
+@rule(weakref.ref)
+def _weak_reference(
+    tx: Frame, referent: VariableTracker, callback: VariableTracker = NONE
+) -> VariableTracker:
+    if not callback.is_same(NONE):
+        unimplemented("weakref.ref", repr(callback), "a weak reference that calls a function")
+    return WeakRefVariable(referent)
 
 
 @rule(range)

@@ -4,6 +4,7 @@ the dictionary of an object."""
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -282,6 +283,37 @@ class UnknownVariable(VariableTracker):
 
     def reconstruct(self, cg: Codegen) -> str:
         return cg.const(self.value)
+
+
+class WeakRefVariable(VariableTracker):
+    """A weak reference. The trace keeps what it refers to alive, so that it is there."""
+
+    __slots__ = ("referent",)
+
+    def __init__(self, referent: VariableTracker, source: Source | None = None) -> None:
+        super().__init__(source)
+        self.referent = referent
+
+    def python_type(self) -> type:
+        return weakref.ReferenceType
+
+    def is_mutable(self) -> bool:
+        return False
+
+    def truth(self, tx: Frame) -> bool:
+        return True
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield self.referent
+
+    def hash_key(self, tx: Frame) -> object:
+        return ("weak reference", self.referent.realize().hash_key(tx))
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return self.referent.realize()
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.const(weakref.ref)}({cg.expr(self.referent)})"
 
 
 class NewCellMark(VariableTracker):

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch._dynamo.exc import raise_error, unimplemented
 from torch._dynamo.source import AttrSource, DictKeySource, GetItemSource
+from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
-from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
-from torch._dynamo.variables.lists import TupleVariable
+from torch._dynamo.variables.lists import BaseListVariable, TupleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable, class_attribute
+from torch.nn.modules.lazy import LazyModuleMixin
 
 if TYPE_CHECKING:
     from torch._dynamo.symbolic_convert import Frame
@@ -26,6 +28,24 @@ if TYPE_CHECKING:
 _TABLES = ("_parameters", "_buffers", "_modules")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _base_call = torch._C._ModuleBase.__call__
+
+
+def _static(vt: VariableTracker) -> VariableTracker:
+    """A parameter or buffer: backends may rely on its address."""
+    if isinstance(vt, TensorVariable) and "tensor_dict" in vt.node.meta:
+        vt.node.meta["tensor_dict"].setdefault("_dynamo_static_input_type", "unguarded")
+    return vt
+
+
+def _shape_of(vt: VariableTracker) -> object:
+    """An argument of a lazy layer, which looks at shapes alone."""
+    if isinstance(vt, TensorVariable):
+        return vt.fake
+    if isinstance(vt, BaseListVariable):
+        return vt.cls([_shape_of(item.realize()) for item in vt.items])
+    if isinstance(vt, ConstDictVariable):
+        return {k.as_python_constant(): _shape_of(v.realize()) for k, v in vt.items.values()}
+    return vt.as_python_constant()
 
 
 class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
@@ -60,7 +80,7 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
                 source = None
                 if self.source is not None:
                     source = GetItemSource(AttrSource(self.source, table), name)
-                return VariableTracker.build(tx, entries[name], source)
+                return _static(VariableTracker.build(tx, entries[name], source))
         return None
 
     def lookup(self, tx: Frame, name: str) -> VariableTracker | None:
@@ -104,6 +124,7 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
 
     def call_module(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
         """module(...): forward with its hooks"""
+        self._initialise_lazy(tx, args, kwargs)
         outer = tx.out.module_stack
         if self.source is not None:
             name = self.source.name()
@@ -140,6 +161,20 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
         if any(getattr(shared, name, None) for name in names):
             unimplemented("hooks of a module", repr(self), "hooks of all modules")
         return any(own.get(name) for name in _HOOKS)
+
+    def _initialise_lazy(self, tx: Frame, args: Args, kwargs: Kwargs) -> None:
+        """A lazy layer gets its parameters now, by the shapes of its arguments, as the first call
+        would do; from then on it is another module."""
+        value = self.value
+        if not isinstance(value, LazyModuleMixin) or not hasattr(value, "_initialize_hook"):
+            return
+        shapes = [_shape_of(a) for a in args]
+        named = {k: _shape_of(v) for k, v in kwargs.items()}
+        value._infer_parameters(value, tuple(shapes), named)
+        self.cls = type(value)
+        if self.source is not None:
+            tx.out.guards.pop((self.source, "TYPE_MATCH", None), None)
+            tx.out.guard(self.source, "TYPE_MATCH", self.cls)
 
     def _hooks(self, tx: Frame, table: str) -> VariableTracker:
         """The hooks of a table, each with whether it takes keyword arguments. They are found by
@@ -185,6 +220,20 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
         return super().iterate(tx)
+
+
+@handler(LazyModuleMixin._infer_parameters)
+def _infer_parameters(
+    tx: Frame,
+    self: VariableTracker,
+    module: VariableTracker,
+    args: VariableTracker,
+    kwargs: VariableTracker = NONE,
+) -> VariableTracker:
+    named = {} if kwargs.is_same(NONE) else dict(tx.pairs(kwargs))
+    given = {k.as_python_constant(): v.realize() for k, v in named.items()}
+    module._initialise_lazy(tx, args.unpack(tx), given)
+    return NONE
 
 
 NNModuleVariable = UnspecializedNNModuleVariable

@@ -18,6 +18,7 @@ from torch._dynamo.variables.lists import (
     SliceVariable,
     TupleVariable,
 )
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 
 if TYPE_CHECKING:
     import torch.fx
@@ -47,6 +48,17 @@ _REFUSED_METHODS = {
     "retain_grad": "gradients of intermediate values",
     "type_as_": "unknown",
 }
+
+
+def plain_in_graph(cls: type) -> bool:
+    """Whether the graph computes tensors of a class as plain ones: the class takes over calls, and
+    the trace has followed that."""
+    return (
+        cls is not torch.Tensor
+        and not issubclass(cls, torch.nn.Parameter)
+        and cls.__torch_function__ is not torch._C._disabled_torch_function_impl
+        and not is_traceable_wrapper_subclass_type(cls)
+    )
 
 
 class TensorVariable(VariableTracker):
@@ -309,6 +321,14 @@ def _tolist(self: TensorVariable, tx: Frame) -> object:
     return ListVariable([row.call_method(tx, "tolist", [], {}) for row in self.unpack(tx)])
 
 
+def _as_subclass(self: TensorVariable, tx: Frame, cls: VariableTracker) -> object:
+    kind = cls.as_python_constant()
+    made = TensorVariable(self.node, self.fake)
+    made.cls = kind
+    tx.out.overridable = tx.out.overridable or plain_in_graph(kind)
+    return made
+
+
 def _hook(method: str) -> object:
     def run(self: TensorVariable, tx: Frame, hook: VariableTracker) -> object:
         from torch._dynamo.variables import hooks
@@ -339,6 +359,7 @@ _METHODS = {
     "is_complex": lambda self, tx: ConstantVariable(self.fake.is_complex()),
     "get_device": lambda self, tx: ConstantVariable(self.fake.get_device()),
     "new": _new,
+    "as_subclass": _as_subclass,
     "tolist": _tolist,
     "__bool__": lambda self, tx: None,
     "__hash__": lambda self, tx: None,

@@ -49,7 +49,7 @@ PyObject* py_push(PyObject*, PyObject* mode) {
 PyObject* py_pop(PyObject*, PyObject*) {
   return guarded([] { return pop_mode().release(); });
 }
-PyObject* py_len(PyObject*, PyObject*) { return PyLong_FromSize_t(thread_state().modes.size()); }
+PyObject* py_len(PyObject*, PyObject*) { return PyLong_FromSize_t(function_mode_count()); }
 PyObject* py_at(PyObject*, PyObject* index) {
   const Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
   if (i == -1 && PyErr_Occurred()) return nullptr;
@@ -205,6 +205,9 @@ PyTypeObject DisableAllType = type_object("torch._C.DisableTorchFunction");
 
 FunctionState function_state() noexcept { return thread_state().state; }
 void set_function_state(FunctionState state) noexcept { thread_state().state = state; }
+size_t function_mode_count() noexcept {
+  return active_function_modes ? thread_state().modes.size() : 0;
+}
 bool overrides_enabled() noexcept { return function_state() == FunctionState::Enabled; }
 
 bool function_mode_active_slow() noexcept {

@@ -8,6 +8,7 @@ namespace torch::python {
 enum class FunctionState { Enabled = 0, SubclassesDisabled = 1, AllDisabled = 2 };
 FunctionState function_state() noexcept;
 void set_function_state(FunctionState state) noexcept;
+size_t function_mode_count() noexcept;
 
 // Takes the innermost mode off the stack for the scope.
 class FunctionModeOff {
