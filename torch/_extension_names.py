@@ -16,7 +16,7 @@ from torch._schema_info import (  # noqa: F401
 globals().update(
     _later.names(
         "torch._C",
-        "Block Graph Node ScriptFunction ScriptObject Use Value",
+        "Block Graph Node ScriptFunction Use Value",
     )
 )
 

@@ -1,3 +1,4 @@
-// What extensions include to register operators.
+// What extensions include to register operators and classes.
 #pragma once
 #include <ATen/core/Library.h>
+#include <torch/custom_class.h>

@@ -11,8 +11,71 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+namespace c10 {
+template <class T> class intrusive_ptr;
+template <class T> class List;
+template <class Key, class Value> class Dict;
+} // namespace c10
+namespace at {
+struct IValue;
+struct TupleValue;
+namespace types {
+template <class T> struct Type;
+// Values that a program makes an IValue of by its constructor, and kernels do not.
+template <class T> struct UserValue : std::false_type {};
+} // namespace types
+namespace ivalue {
+struct Queries; // see ATen/core/ivalue.h
+} // namespace ivalue
+} // namespace at
 
 #define CRESSET_USER_MEMBERS(Class) CRESSET_USER_MEMBERS_##Class
+
+// Tuples, dictionaries, lists and instances of registered classes. What they need is complete when
+// ATen/core/ivalue.h was included: hence templates.
+#define CRESSET_USER_MEMBERS_IValue                                                                \
+  template <class T, class = std::enable_if_t<types::UserValue<T>::value>> IValue(T v)             \
+      : IValue(types::Type<T>::write(std::move(v))) {}                                             \
+  template <class T> T to() const { return T(types::Type<T>::read(*this)); }                       \
+  template <class T> c10::intrusive_ptr<T> toCustomClass() const {                                 \
+    return types::Type<c10::intrusive_ptr<T>>::read(*this);                                        \
+  }                                                                                                \
+  template <class D = c10::Dict<IValue, IValue>> D toGenericDict() const { return to<D>(); }       \
+  template <class Q = ivalue::Queries> auto toTuple() const { return Q::tuple(*this); }            \
+  template <class Q = ivalue::Queries> const auto& toTupleRef() const {                            \
+    return Q::tuple_ref(*this);                                                                    \
+  }                                                                                                \
+  template <class T = int64_t> std::vector<T> toIntVector() const { return to<std::vector<T>>(); } \
+  template <class T = double> std::vector<T> toDoubleVector() const {                              \
+    return to<std::vector<T>>();                                                                   \
+  }                                                                                                \
+  template <class T = Tensor> std::vector<T> toTensorVector() const {                              \
+    return to<std::vector<T>>();                                                                   \
+  }                                                                                                \
+  template <class Q = ivalue::Queries> bool isCustomClass() const { return Q::is_custom(*this); }  \
+  template <class Q = ivalue::Queries> bool isObject() const { return Q::is_custom(*this); }       \
+  template <class Q = ivalue::Queries> bool isTuple() const { return Q::is_tuple(*this); }         \
+  template <class Q = ivalue::Queries> bool isGenericDict() const { return Q::is_dict(*this); }    \
+  template <class Q = ivalue::Queries> bool is(const IValue& o) const { return Q::is(*this, o); }  \
+  template <class Q = ivalue::Queries> bool isAliasOf(const IValue& o) const {                     \
+    return Q::is_alias(*this, o);                                                                  \
+  }                                                                                                \
+  template <class Q = ivalue::Queries> IValue deepcopy() const { return Q::deepcopy(*this); }      \
+  bool isDoubleList() const { return tag == Tag::DoubleList; }                                     \
+  bool isBoolList() const { return tag == Tag::BoolList; }                                         \
+  bool isComplexDouble() const { return tag == Tag::Complex; }                                     \
+  bool isScalar() const { return isInt() || isDouble() || isBool() || isComplexDouble(); }         \
+  bool isDevice() const { return tag == Tag::Device; }                                             \
+  bool isGenerator() const { return tag == Tag::Generator; }                                       \
+  bool isStorage() const { return tag == Tag::Storage; }                                           \
+  const char* tagKind() const { return kind(); }                                                   \
+  struct CompIdentityIValues {                                                                     \
+    template <class Q = ivalue::Queries> bool operator()(const IValue& a, const IValue& b) const { \
+      return Q::is(a, b);                                                                          \
+    }                                                                                              \
+  };
 
 // This library adds no backtrace to messages.
 #define CRESSET_USER_MEMBERS_Error                                                                 \

@@ -36,6 +36,7 @@ const TypeName kTypes[] = {
     {"DeviceIndex", Kind::Int},
     {"number", Kind::Scalar},
     {"t", Kind::Var},
+    {"NoneType", Kind::None},
 };
 
 class Parser {
@@ -113,19 +114,39 @@ class Parser {
     return out;
   }
 
+  // The type before brackets, question marks and aliases.
+  SchemaType parse_plain_type() {
+    if (accept("(")) return SchemaType::container(Kind::Tuple, parse_contained());
+    const std::string name = word();
+    if (name == "__torch__") {
+      SchemaType out{Kind::Class};
+      out.class_name = name;
+      while (accept(".")) out.class_name += "." + word();
+      return out;
+    }
+    if (name == "Dict") {
+      expect("(");
+      SchemaType out = SchemaType::container(Kind::Dict, parse_contained());
+      if (out.contained.size() != 2) fail("a Dict has a type of keys and one of values");
+      return out;
+    }
+    for (const TypeName& t : kTypes) {
+      if (name == t.text) return {t.kind};
+    }
+    fail("unknown type '" + name + "'");
+  }
+  std::vector<SchemaType> parse_contained() {
+    std::vector<SchemaType> out;
+    while (!accept(")")) {
+      out.push_back(parse_type().type);
+      if (!accept(",") && !peek(")")) fail("expected ',' or ')'");
+    }
+    return out;
+  }
+
   SchemaArgument parse_type() {
     SchemaArgument out;
-    const std::string name = word();
-    bool known = false;
-    for (const TypeName& t : kTypes) {
-      if (name == t.text) {
-        out.type.kind = t.kind;
-        known = true;
-      }
-    }
-    if (!known) {
-      if (!accept("__torch__")) fail("unknown type '" + name + "'");
-    }
+    out.type = parse_plain_type();
     if (peek("(")) out.alias = parse_alias();
     for (;;) {
       if (accept("?")) {
@@ -134,7 +155,8 @@ class Parser {
         else
           out.type.optional = true;
       } else if (accept("[")) {
-        out.type.is_list = true;
+        if (out.type.is_list) out.type = SchemaType::container(Kind::List, {out.type});
+        out.type.is_list = out.type.kind != Kind::List;
         skip();
         if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])))
           out.type.list_size = integer();
@@ -282,14 +304,43 @@ std::string alias_text(const AliasInfo& alias) {
 
 FunctionSchema FunctionSchema::parse(const std::string& text) { return Parser(text).schema(); }
 
-std::string SchemaType::str() const {
-  std::string out;
-  for (const TypeName& t : kTypes) {
-    if (t.kind == kind) {
-      out = t.text;
-      break;
+SchemaType SchemaType::list_of(SchemaType element) {
+  if (element.is_list || element.kind == Kind::List) return container(Kind::List, {element});
+  element.element_optional = std::exchange(element.optional, false);
+  element.is_list = true;
+  return element;
+}
+
+SchemaType SchemaType::container(Kind kind, std::vector<SchemaType> contained) {
+  SchemaType out{kind};
+  out.contained = std::move(contained);
+  return out;
+}
+
+namespace {
+std::string plain_name(const SchemaType& type) {
+  std::string inside;
+  for (const SchemaType& each : type.contained) inside += (inside.empty() ? "" : ", ") + each.str();
+  switch (type.kind) {
+  case Kind::Class:
+    return type.class_name;
+  case Kind::Tuple:
+    return "(" + inside + ")";
+  case Kind::Dict:
+    return "Dict(" + inside + ")";
+  case Kind::List:
+    return inside + "[]";
+  default:
+    for (const TypeName& t : kTypes) {
+      if (t.kind == type.kind) return t.text;
     }
+    return "";
   }
+}
+} // namespace
+
+std::string SchemaType::str() const {
+  std::string out = plain_name(*this);
   if (element_optional) out += "?";
   if (is_list) out += list_size >= 0 ? "[" + std::to_string(list_size) + "]" : "[]";
   if (optional) out += "?";

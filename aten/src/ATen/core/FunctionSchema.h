@@ -30,13 +30,22 @@ struct TORCH_API SchemaType {
     QScheme,
     Any,
     Var,
+    None,
+    Class, // a class registered by torch::class_: class_name
+    Tuple, // contained: its types
+    Dict,  // contained: of the keys, of the values
+    List,  // contained: the type of the elements, where `is_list` cannot say it
   };
   Kind kind = Kind::Tensor;
   bool is_list = false;
   int64_t list_size = -1;        // N of int[N], or -1
   bool element_optional = false; // Tensor?[]
   bool optional = false;         // int[]? or Tensor?
+  std::string class_name{};      // "__torch__.torch.classes.ns.Name"
+  std::vector<SchemaType> contained{};
   std::string str() const;
+  static SchemaType list_of(SchemaType element);
+  static SchemaType container(Kind kind, std::vector<SchemaType> contained);
 };
 
 struct TORCH_API AliasInfo {
@@ -48,10 +57,10 @@ struct TORCH_API AliasInfo {
 struct TORCH_API SchemaArgument {
   std::string name;
   SchemaType type;
-  std::optional<AliasInfo> alias;
+  std::optional<AliasInfo> alias{};
   bool has_default = false;
-  IValue default_value;
-  std::string default_text;
+  IValue default_value{};
+  std::string default_text{};
   bool kwarg_only = false;
   bool is_out = false;
   std::string str() const;

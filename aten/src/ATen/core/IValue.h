@@ -36,7 +36,7 @@ struct TORCH_API IValue {
     explicit Holder(T v) : value(std::move(v)) {}
     T value;
   };
-
+  CRESSET_USER_MEMBERS(IValue)
   IValue() = default;
   IValue(at::Tensor t) : tag(t.defined() ? Tag::Tensor : Tag::None), ref(t.take_impl()) {}
   IValue(int64_t v) : tag(Tag::Int) { bits.i = v; }

@@ -14,7 +14,16 @@ Library& Library::def(const std::string& schema) {
   return *this;
 }
 
-Library& Library::def(const std::string& schema, CppFunction f) {
+Library& Library::def(const std::string& text, CppFunction f) {
+  std::string schema = text;
+  if (text.find('(') == std::string::npos) {
+    TORCH_CHECK(f.schema != nullptr, "def(\"", text,
+                "\"): a boxed kernel does not say what the operator takes; give a schema");
+    at::FunctionSchema inferred = f.schema();
+    inferred.name = text;
+    if (inferred.returns[0].type.kind == at::SchemaType::Kind::None) inferred.returns.clear();
+    schema = inferred.str();
+  }
   def(schema);
   const c10::DispatchKey key = f.key ? *f.key : c10::DispatchKey::CompositeImplicitAutograd;
   const std::string name = schema.substr(0, schema.find('('));

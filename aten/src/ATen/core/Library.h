@@ -8,54 +8,49 @@
 
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
+#include <ATen/core/TypeTraits.h>
 
 namespace torch {
+template <class T> class class_;
 
 namespace detail {
-// The argument types a user's kernel may declare, mapped to those the boxing layer reads. By-value
-// and by-reference forms mean the same.
-template <class T> struct KernelArg { using type = T; };
-template <> struct KernelArg<at::Tensor> { using type = const at::Tensor&; };
-template <> struct KernelArg<at::Scalar> { using type = const at::Scalar&; };
-template <> struct KernelArg<std::string> { using type = std::string_view; };
-template <> struct KernelArg<const std::string&> { using type = std::string_view; };
-template <> struct KernelArg<std::vector<at::Tensor>> { using type = at::TensorList; };
-template <> struct KernelArg<const std::vector<at::Tensor>&> { using type = at::TensorList; };
-template <> struct KernelArg<std::vector<int64_t>> { using type = at::IntArrayRef; };
-template <> struct KernelArg<const std::vector<int64_t>&> { using type = at::IntArrayRef; };
-template <class T> struct KernelArg<const std::optional<T>&> { using type = std::optional<T>; };
-// Reads a stack value as the type the kernel declared.
-template <class T> decltype(auto) read(at::boxing::Arg<typename KernelArg<T>::type>& arg) {
-  if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, const std::string&>)
-    return std::string(arg.get());
-  else if constexpr (std::is_same_v<std::decay_t<T>, std::vector<at::Tensor>> ||
-                     std::is_same_v<std::decay_t<T>, std::vector<int64_t>>)
-    return arg.get().vec();
+template <class T> struct is_tuple : std::false_type {};
+template <class... Ts> struct is_tuple<std::tuple<Ts...>> : std::true_type {};
+
+// The value of a kept argument as the kernel declared it: by value, or by reference.
+template <class T, class Kept> T pass(Kept& kept) {
+  if constexpr (std::is_rvalue_reference_v<T>)
+    return std::move(kept);
   else
-    return arg.get();
+    return kept;
 }
 
 template <class F, class Ret, class... Args> struct TypedKernel final : at::BoxedKernel {
   explicit TypedKernel(F f) : f(std::move(f)) {}
-  void call(const at::OperatorEntry& op, at::DispatchKeySet keys, at::Stack& stack) override {
-    invoke(op, keys, stack, std::index_sequence_for<Args...>());
-  }
-  template <size_t... I> void invoke(const at::OperatorEntry& op, at::DispatchKeySet keys,
-                                     at::Stack& stack, std::index_sequence<I...>) {
+  void call(const at::OperatorEntry& op, at::DispatchKeySet, at::Stack& stack) override {
     TORCH_CHECK(stack.size() >= sizeof...(Args), op.full_name(), ": the kernel takes ",
                 sizeof...(Args), " arguments");
+    invoke(stack, std::index_sequence_for<Args...>());
+  }
+  template <size_t... I> void invoke(at::Stack& stack, std::index_sequence<I...>) {
     [[maybe_unused]] const size_t base = stack.size() - sizeof...(Args);
-    std::tuple<at::boxing::Arg<typename KernelArg<Args>::type>...> holders{
-        at::boxing::Arg<typename KernelArg<Args>::type>(stack[base + I])...};
+    std::tuple<at::types::Kept<std::decay_t<Args>>...> kept{
+        at::types::Type<std::decay_t<Args>>::read(stack[base + I])...};
     if constexpr (std::is_void_v<Ret>) {
-      f(read<Args>(std::get<I>(holders))...);
+      f(pass<Args>(std::get<I>(kept))...);
       stack.resize(base);
     } else {
-      at::Stack results;
-      at::boxing::push(results, f(read<Args>(std::get<I>(holders))...));
+      std::decay_t<Ret> result = f(pass<Args>(std::get<I>(kept))...);
       stack.resize(base);
-      for (at::IValue& v : results) stack.push_back(std::move(v));
+      push(stack, std::move(result));
     }
+  }
+  // A tuple is as many results as it has values.
+  template <class T> static void push(at::Stack& stack, T result) {
+    if constexpr (is_tuple<T>::value)
+      std::apply([&](auto&... each) { (push(stack, std::move(each)), ...); }, result);
+    else
+      stack.push_back(at::types::write(std::move(result)));
   }
   F f;
 };
@@ -65,6 +60,7 @@ template <class R, class... A> struct KernelTraits<R (*)(A...)> {
   template <class F> static c10::intrusive_ptr<at::BoxedKernel> make(F f) {
     return c10::make_intrusive<TypedKernel<F, R, A...>>(std::move(f));
   }
+  static at::FunctionSchema schema() { return at::types::inferred_schema<R, A...>(""); }
 };
 template <class C, class R, class... A> struct KernelTraits<R (C::*)(A...) const>
     : KernelTraits<R (*)(A...)> {};
@@ -84,13 +80,17 @@ struct BoxedFunctionKernel final : at::BoxedKernel {
 // A kernel on its way into a library, with the dispatch key it is meant for if not the library's.
 class CppFunction {
  public:
-  template <class F> CppFunction(F f) : kernel(detail::KernelTraits<F>::make(std::move(f))) {}
+  template <class F> CppFunction(F f)
+      : kernel(detail::KernelTraits<F>::make(std::move(f))),
+        schema(&detail::KernelTraits<F>::schema) {}
   static CppFunction makeFallthrough() { return CppFunction(at::fallthrough_kernel(), 0); }
   static CppFunction makeFromBoxedFunction(detail::BoxedFunctionKernel::Fn fn) {
     return CppFunction(c10::make_intrusive<detail::BoxedFunctionKernel>(fn), 0);
   }
   c10::intrusive_ptr<at::BoxedKernel> kernel;
   std::optional<c10::DispatchKey> key;
+  // What its C++ types say; null for boxed kernels.
+  at::FunctionSchema (*schema)() = nullptr;
 
  private:
   CppFunction(c10::intrusive_ptr<at::BoxedKernel> k, int) : kernel(std::move(k)) {}
@@ -109,10 +109,13 @@ class TORCH_API Library {
 
   // Defines an operator: "name.overload(args) -> returns", the namespace is the library's.
   Library& def(const std::string& schema);
-  // Defines it with one implementation for every backend.
+  // Defines it with one implementation for every backend. A name without a schema gets the one that
+  // the C++ types of the implementation say.
   Library& def(const std::string& schema, CppFunction f);
   Library& impl(const std::string& name, CppFunction f);
   Library& fallback(CppFunction f);
+  // Registers a C++ class in the library's namespace; torch/custom_class.h has the definition.
+  template <class T> torch::class_<T> class_(const std::string& name, const std::string& doc = "");
 
  private:
   const at::OperatorEntry* find(const std::string& name) const;
@@ -140,3 +143,5 @@ struct TORCH_API LibraryInit {
 #define TORCH_LIBRARY_IMPL(ns, key, m)                                                             \
   CRESSET_TORCH_LIBRARY(IMPL, ns, c10::DispatchKey::key, m, __LINE__)
 #define TORCH_FN(f) (&f)
+#define TORCH_SELECTIVE_NAME(name) name
+#define TORCH_SELECTIVE_SCHEMA(schema) schema

@@ -2,6 +2,7 @@
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 
 #include <torch/csrc/python/args/arg_parser.h>
+#include <torch/csrc/python/dispatch/custom_class.h>
 #include <torch/csrc/python/sym/sym.h>
 #include <torch/csrc/python/tensor/storage.h>
 
@@ -19,9 +20,40 @@ struct Where {
 };
 
 [[noreturn]] void mismatch(PyObject* o, const at::SchemaType& type, const Where& where) {
+  const std::string found = is_script_object(o) ? at::ivalue::type_name(script_object_value(o))
+                                                : std::string(type_name(o));
   raise(PyExc_RuntimeError,
         c10::str(where.function, "() Expected a value of type '", type.str(), "' for argument '",
-                 where.argument, "' but instead found type '", type_name(o), "'."));
+                 where.argument, "' but instead found type '", found, "'."));
+}
+
+// Types that consist of others, classes and values of any type.
+bool is_compound(const at::SchemaType& type) {
+  switch (type.kind) {
+  case Kind::Class:
+  case Kind::Tuple:
+  case Kind::Dict:
+  case Kind::List:
+  case Kind::Any:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool fits_compound(PyObject* o, const at::SchemaType& type) {
+  switch (type.kind) {
+  case Kind::Class:
+    return is_script_object(o) && at::ivalue::type_name(script_object_value(o)) == type.class_name;
+  case Kind::Tuple:
+    return PyTuple_Check(o) && static_cast<size_t>(PyTuple_GET_SIZE(o)) == type.contained.size();
+  case Kind::Dict:
+    return PyDict_Check(o);
+  case Kind::List:
+    return PyList_Check(o) || PyTuple_Check(o);
+  default:
+    return type.kind == Kind::Any;
+  }
 }
 
 bool fits_item(PyObject* o, Kind kind) {
@@ -116,7 +148,54 @@ template <class T, class Read> std::vector<T> read_items(PyObject* o, Read&& rea
   return out;
 }
 
+// The type that a value of Python has by itself; Error for objects that have none here.
+at::SchemaType inferred_type(PyObject* o) {
+  if (is_tensor(o)) return {Kind::Tensor};
+  if (PyBool_Check(o)) return {Kind::Bool};
+  if (PyFloat_Check(o)) return {Kind::Float};
+  if (PyComplex_Check(o)) return {Kind::Complex};
+  if (is_integer_like(o)) return {Kind::SymInt};
+  if (PyUnicode_Check(o)) return {Kind::Str};
+  for (const Kind kind : {Kind::Device, Kind::ScalarType, Kind::Layout, Kind::MemoryFormat,
+                          Kind::Generator, Kind::Storage}) {
+    if (fits_item(o, kind)) return {kind};
+  }
+  if (is_script_object(o)) {
+    at::SchemaType out{Kind::Class};
+    out.class_name = at::ivalue::type_name(script_object_value(o));
+    return out;
+  }
+  using Parts = std::vector<at::SchemaType>;
+  const at::SchemaType any{Kind::Any};
+  if (PyTuple_Check(o))
+    return at::SchemaType::container(Kind::Tuple,
+                                     Parts(static_cast<size_t>(PyTuple_GET_SIZE(o)), any));
+  if (PyDict_Check(o)) return at::SchemaType::container(Kind::Dict, {any, any});
+  if (!PyList_Check(o))
+    raise_type_error(c10::str("a value of type ", type_name(o),
+                              " cannot be passed to a C++ operator or method"));
+  if (PyList_GET_SIZE(o) > 0) {
+    at::SchemaType first = inferred_type(PyList_GET_ITEM(o, 0));
+    const at::SchemaType list = at::SchemaType::list_of(first);
+    if (!is_compound(first) && fits_type(o, list)) return list;
+  }
+  return at::SchemaType::container(Kind::List, {any});
+}
+
+at::IValue any_to_ivalue(PyObject* o) {
+  if (o == Py_None) return {};
+  return to_ivalue(o, inferred_type(o), "IValue", "value");
+}
+
+at::IValue compound_to_ivalue(PyObject* o, const at::SchemaType& type, const Where& where);
+
 at::IValue list_to_ivalue(PyObject* o, const at::SchemaType& type, const Where& where) {
+  if (is_compound(type)) {
+    at::SchemaType element = type;
+    element.is_list = false;
+    element.optional = type.element_optional;
+    return compound_to_ivalue(o, at::SchemaType::container(Kind::List, {element}), where);
+  }
   if (!PyTuple_Check(o) && !PyList_Check(o)) {
     // int[N] takes a single number for N equal ones.
     if (type.list_size <= 0) mismatch(o, type, where);
@@ -154,6 +233,36 @@ at::IValue list_to_ivalue(PyObject* o, const at::SchemaType& type, const Where& 
   }
 }
 
+at::IValue compound_to_ivalue(PyObject* o, const at::SchemaType& type, const Where& where) {
+  if (!fits_compound(o, type)) mismatch(o, type, where);
+  const auto part = [&](PyObject* x, size_t i) {
+    return to_ivalue(x, type.contained[i], where.function, where.argument);
+  };
+  switch (type.kind) {
+  case Kind::Class:
+    return script_object_value(o);
+  case Kind::Tuple: {
+    std::vector<at::IValue> items;
+    for (size_t i = 0; i < type.contained.size(); ++i)
+      items.push_back(part(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), i));
+    return at::ivalue::make_tuple(std::move(items));
+  }
+  case Kind::Dict: {
+    auto out = c10::make_intrusive<at::DictValue>();
+    const PyRef entries = checked(PyDict_Items(o));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
+      PyObject* entry = PyList_GET_ITEM(entries.get(), i);
+      out->insert(part(PyTuple_GET_ITEM(entry, 0), 0), part(PyTuple_GET_ITEM(entry, 1), 1), true);
+    }
+    return at::IValue::opaque(std::move(out));
+  }
+  case Kind::List:
+    return at::IValue(read_items<at::IValue>(o, [&](PyObject* x) { return part(x, 0); }));
+  default:
+    return any_to_ivalue(o);
+  }
+}
+
 template <class List, class Wrap> PyRef list_from(const List& values, Wrap&& wrap_item) {
   PyRef out = checked(PyList_New(static_cast<Py_ssize_t>(values.size())));
   Py_ssize_t i = 0;
@@ -166,7 +275,8 @@ template <class List, class Wrap> PyRef list_from(const List& values, Wrap&& wra
 } // namespace
 
 bool fits_type(PyObject* o, const at::SchemaType& type) {
-  if (o == Py_None) return type.optional;
+  if (o == Py_None) return type.optional || type.kind == Kind::Any;
+  if (is_compound(type)) return type.is_list ? PySequence_Check(o) : fits_compound(o, type);
   if (!type.is_list) return fits_item(o, type.kind);
   if (!PyTuple_Check(o) && !PyList_Check(o)) return type.list_size > 0 && fits_item(o, type.kind);
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
@@ -183,11 +293,33 @@ at::IValue to_ivalue(PyObject* o, const at::SchemaType& type, const char* functi
   }
   const Where where{function, argument};
   if (o == Py_None) {
-    if (!type.optional) mismatch(o, type, where);
+    if (!type.optional && type.kind != Kind::Any) mismatch(o, type, where);
     return at::IValue();
   }
+  if (!type.is_list && is_compound(type)) return compound_to_ivalue(o, type, where);
   return type.is_list ? list_to_ivalue(o, type, where) : item_to_ivalue(o, type.kind, type, where);
 }
+
+namespace {
+PyRef from_opaque(const at::IValue& value) {
+  if (at::ivalue::opaque<torch::CustomClassHolder>(value)) return wrap_script_object(value);
+  if (const auto* tuple = at::ivalue::opaque<at::TupleValue>(value)) {
+    const PyRef list = list_from(
+        tuple->items, [](const at::IValue& v) { return from_ivalue(v, nullptr).release(); });
+    return checked(PyList_AsTuple(list.get()));
+  }
+  if (const auto* dict = at::ivalue::opaque<at::DictValue>(value)) {
+    PyRef out = checked(PyDict_New());
+    for (const at::DictValue::Entry& entry : dict->entries) {
+      const PyRef key = from_ivalue(entry.first, nullptr);
+      const PyRef item = from_ivalue(entry.second, nullptr);
+      check_status(PyDict_SetItem(out.get(), key.get(), item.get()));
+    }
+    return out;
+  }
+  raise(PyExc_RuntimeError, c10::str("a value of kind ", value.kind(), " has no Python form"));
+}
+} // namespace
 
 PyRef from_ivalue(const at::IValue& value, const at::SchemaType* type) {
   using Tag = at::IValue::Tag;
@@ -247,7 +379,7 @@ PyRef from_ivalue(const at::IValue& value, const at::SchemaType* type) {
     return list_from(value.toList(),
                      [](const at::IValue& v) { return from_ivalue(v, nullptr).release(); });
   case Tag::Opaque:
-    break;
+    return from_opaque(value);
   }
   raise(PyExc_RuntimeError, c10::str("a value of kind ", value.kind(), " has no Python form"));
 }

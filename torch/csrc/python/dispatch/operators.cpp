@@ -3,6 +3,7 @@
 #include <torch/csrc/python/dispatch/operators.h>
 
 #include <ATen/functorch/Interpret.h>
+#include <torch/csrc/python/dispatch/custom_class.h>
 #include <torch/csrc/python/dispatch/dispatch_keys.h>
 #include <torch/csrc/python/dispatch/operator_call.h>
 #include <torch/csrc/python/dispatch/schema_type.h>
@@ -137,7 +138,7 @@ PyRef overload_object(const at::OperatorEntry& op) {
 }
 
 bool init_operators(PyObject* module) {
-  return init_operator_types(module) && init_schema_types(module) &&
+  return init_operator_types(module) && init_schema_types(module) && init_custom_classes(module) &&
          PyModule_AddFunctions(module, functions) == 0;
 }
 

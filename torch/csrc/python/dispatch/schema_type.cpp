@@ -71,6 +71,18 @@ PyObject* type_kind(PyObject* self, PyObject*) {
     return PyUnicode_FromString("GeneratorType");
   case SchemaType::Kind::Complex:
     return PyUnicode_FromString("ComplexType");
+  case SchemaType::Kind::Class:
+    return PyUnicode_FromString("ClassType");
+  case SchemaType::Kind::Tuple:
+    return PyUnicode_FromString("TupleType");
+  case SchemaType::Kind::Dict:
+    return PyUnicode_FromString("DictType");
+  case SchemaType::Kind::List:
+    return PyUnicode_FromString("ListType");
+  case SchemaType::Kind::None:
+    return PyUnicode_FromString("NoneType");
+  case SchemaType::Kind::Any:
+    return PyUnicode_FromString("AnyType");
   default:
     return PyUnicode_FromString("IntType");
   }
@@ -80,6 +92,9 @@ PyObject* type_element(PyObject* self, PyObject*) {
     ArgumentType inner = unbox<ArgumentType>(self);
     if (inner.optional) {
       inner.optional = false;
+    } else if (inner.kind == SchemaType::Kind::List) {
+      const SchemaType element = inner.contained.at(0);
+      static_cast<SchemaType&>(inner) = element;
     } else if (inner.is_list) {
       inner.is_list = false;
       inner.list_size = -1;
