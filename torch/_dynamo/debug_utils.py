@@ -565,7 +565,7 @@ def aot_graph_input_parser(
 
     holder = type("Constants", (), {})()
     source = inspect.getsource(func)
-    for name, text in re.findall(r'(_tensor_constant\d+): "([^"]+)" = self\.', source):
+    for name, text in re.findall(r'(_tensor_constant\d+): "?([^"=]+?)"? = self\.', source):
         setattr(holder, name, value(text))
     arguments: dict[str, object] = {}
     for name, parameter in inspect.signature(func).parameters.items():

@@ -396,6 +396,7 @@ def make_test_cls_with_patches(
     for name in dir(cls):
         value = getattr(cls, name)
         if name.startswith("test_") and callable(value):
-            body[name] = None  # the test itself is not one of the copy
+            if issubclass(cls, unittest.TestCase):
+                body[name] = None  # the test itself is not one of the copy
             body[name + fn_suffix] = patched(value)
     return type(cls_prefix + cls.__name__, (cls,), body)

@@ -25,6 +25,7 @@ from torch._dynamo.resume_execution import needed_first, origin_program, parted,
 from torch._dynamo.source import ClosureSource, LocalSource
 from torch._dynamo.symbolic_convert import Frame
 from torch._dynamo.variables import builder, function_modes, higher_order_ops, pytree  # noqa: F401
+from torch._dynamo.variables import torch as torch_rules  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
 from torch._guards import active_fake_mode, tracing
