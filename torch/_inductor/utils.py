@@ -16,9 +16,12 @@ import torch
 from torch import fx
 from torch._inductor import config, debug
 from torch.utils import _pytree as pytree
+from torch.utils._ordered_set import OrderedSet
 
 __all__ = [
     "BoxedBool",
+    "GPU_TYPES",
+    "OrderedSet",
     "aggregate_origins",
     "assert_size_stride",
     "ceildiv",
@@ -43,6 +46,8 @@ __all__ = [
     "timed",
 ]
 
+
+GPU_TYPES = ["cuda", "mps", "xpu", "mtia"]
 
 # ---- caches ---------------------------------------------------------------------------------
 
@@ -239,7 +244,24 @@ def get_dtype_size(dtype: torch.dtype) -> int:
 
 def is_gpu(device: str | None) -> bool:
     """Whether a kind of device is a GPU."""
-    return device in ("cuda", "xpu", "mps", "mtia")
+    return device in GPU_TYPES
+
+
+def get_gpu_type() -> str:
+    """The kind of GPU there is; "cuda" where there is none."""
+    return next((k for k in GPU_TYPES if getattr(torch, k, None) and _has(k)), "cuda")
+
+
+def _has(kind: str) -> bool:
+    is_available = getattr(getattr(torch, kind), "is_available", None)
+    return is_available is not None and is_available()
+
+
+def get_gpu_shared_memory() -> int:
+    """Bytes of shared memory of a block, 0 without a GPU."""
+    if not torch.cuda.is_available():
+        return 0
+    return int(getattr(torch.cuda.get_device_properties(0), "shared_memory_per_block_optin", 0))
 
 
 def has_torchvision_roi_align() -> bool:

@@ -69,9 +69,25 @@ def post_grad_passes(gm: fx.GraphModule, is_inference: bool) -> None:
         gm, "reinplace_inplaceable_ops", reinplace_inplaceable_ops, subsystem="post_grad_passes"
     )
     decompose_auto_functionalized(gm.graph)
+    _of_devices(gm)
     gm.graph.eliminate_dead_code()
     gm.graph.lint()
     gm.recompile()
+
+
+def _of_devices(gm: fx.GraphModule) -> None:
+    """Passes that backends of other devices registered, for graphs with such tensors."""
+    from torch._inductor.codegen.common import device_codegens
+
+    if not any(found.custom_pass is not None for found in device_codegens.values()):
+        return
+    values = [node.meta.get("val") for node in gm.graph.nodes]
+    kinds = dict.fromkeys(v.device.type for v in values if isinstance(v, torch.Tensor))
+    for kind in kinds:
+        found = device_codegens.get(kind)
+        if found is not None and found.custom_pass is not None:
+            run = found.custom_pass
+            run_custom_pass(gm, f"custom pass of {kind}", lambda _, run=run: run(gm))
 
 
 def _custom(gm: fx.GraphModule, setting: str, is_inference: bool) -> None:
