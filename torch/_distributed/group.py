@@ -51,6 +51,39 @@ def _is_reduction(value: object) -> bool:
     return isinstance(value, _o.ReduceOp)
 
 
+# The names of operations as operators of torch.ops.c10d.
+OPERATORS = {
+    OpType.BROADCAST: "broadcast_",
+    OpType.ALLREDUCE: "allreduce_",
+    OpType.ALLREDUCE_COALESCED: "allreduce_coalesced_",
+    OpType.REDUCE: "reduce_",
+    OpType.ALLGATHER: "allgather_",
+    OpType._ALLGATHER_BASE: "_allgather_base_",
+    OpType.ALLGATHER_COALESCED: "allgather_into_tensor_coalesced_",
+    OpType.GATHER: "gather_",
+    OpType.SCATTER: "scatter_",
+    OpType.REDUCE_SCATTER: "reduce_scatter_",
+    OpType._REDUCE_SCATTER_BASE: "_reduce_scatter_base_",
+    OpType.REDUCE_SCATTER_TENSOR_COALESCED: "reduce_scatter_tensor_coalesced_",
+    OpType.ALLTOALL: "alltoall_",
+    OpType.ALLTOALL_BASE: "alltoall_base_",
+    OpType.SEND: "send",
+    OpType.RECV: "recv_",
+    OpType.RECVANYSOURCE: "recv_any_source_",
+    OpType.BARRIER: "barrier",
+}
+
+
+class _Observers(threading.local):
+    """Functions of this thread that get the name of each operation of a group."""
+
+    def __init__(self) -> None:
+        self.functions: list[Callable[[str], None]] = []
+
+
+observers = _Observers()
+
+
 class _Collectives:
     """The operations, by their PyTorch names. `_begin` gets each as kind, inputs, outputs, options,
     and the rest by name."""
@@ -582,6 +615,8 @@ class ProcessGroup(_Collectives):
     def _begin(
         self, kind: OpType, inputs: list[Tensor], outputs: list[Tensor], opts: Any, **rest: Any
     ) -> Work:
+        for see in observers.functions:
+            see(OPERATORS[kind])
         tensors = inputs or outputs
         alias = _ALIASES.get(kind)
         if alias and getattr(type(self), alias) is not getattr(ProcessGroup, alias):

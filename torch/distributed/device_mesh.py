@@ -47,6 +47,8 @@ class DeviceMesh:
         self.device_type = device_type
         array = mesh.detach() if isinstance(mesh, torch.Tensor) else torch.tensor(mesh)
         self.mesh = array.to(torch.int64)
+        self._shape = tuple(self.mesh.shape)
+        self._value: tuple | None = None
         self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
         if self.mesh_dim_names and len(self.mesh_dim_names) != self.mesh.ndim:
             raise ValueError(
@@ -124,16 +126,16 @@ class DeviceMesh:
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dimensions."""
-        return tuple(self.mesh.shape)
+        return self._shape
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self.mesh.ndim
+        return len(self._shape)
 
     def size(self, mesh_dim: int | None = None) -> int:
         """How many ranks there are, along one dimension or in all."""
-        return self.mesh.numel() if mesh_dim is None else self.mesh.size(mesh_dim)
+        return self.mesh.numel() if mesh_dim is None else self._shape[mesh_dim]
 
     def get_rank(self) -> int:
         """This process's global rank."""
@@ -269,13 +271,17 @@ class DeviceMesh:
         return f"DeviceMesh('{self.device_type}', {self.mesh.tolist()})"
 
     def _key(self) -> tuple:
-        flat = tuple(self.mesh.flatten().tolist())
-        return flat, tuple(self.mesh.shape), self.device_type, self.mesh_dim_names
+        if self._value is None:
+            flat = tuple(self.mesh.flatten().tolist())
+            self._value = flat, self._shape, self.device_type, self.mesh_dim_names
+        return self._value
 
     def __hash__(self) -> int:
         return hash(self._key())
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, DeviceMesh) and self._key() == other._key()
 
     def __getstate__(self) -> dict[str, Any]:
