@@ -133,13 +133,25 @@ Tensor unsqueezed(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef&
 }
 
 // ---- joining and splitting
+namespace {
+// Zeros for an output that got no gradient. Beside gradients of a class of its own (a distributed
+// tensor) they have to be of that class.
+Tensor zeros_beside(const TensorVec& grads, c10::SymIntArrayRef sizes,
+                    const at::TensorOptions& options) {
+  for (const Tensor& g : grads)
+    if (g.defined() && g.key_set().has(c10::DispatchKey::Python))
+      return at::_ops::new_zeros::call(g, sizes, {}, {}, {}, {});
+  return at::zeros_symint(sizes, options);
+}
+} // namespace
+
 Tensor unbind_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
                    int64_t dim) {
   SymSizes part(sizes.begin(), sizes.end());
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
   part.erase(part.begin() + at_);
   Tensors all;
-  for (const Tensor& g : grads) all.push_back(g.defined() ? g : at::zeros_symint(part, options));
+  for (const Tensor& g : grads) all.push_back(g.defined() ? g : zeros_beside(grads, part, options));
   return at::stack(all, dim);
 }
 Tensor split_sizes_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
@@ -149,7 +161,7 @@ Tensor split_sizes_grad(const TensorVec& grads, SizesRef sizes, const at::Tensor
   for (size_t i = 0; i < grads.size(); ++i) {
     SymSizes part(sizes.begin(), sizes.end());
     part[at_] = parts[i];
-    all.push_back(grads[i].defined() ? grads[i] : at::zeros_symint(part, options));
+    all.push_back(grads[i].defined() ? grads[i] : zeros_beside(grads, part, options));
   }
   return at::cat(all, dim);
 }
