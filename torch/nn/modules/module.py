@@ -128,6 +128,10 @@ def _changed_parameter(param, fn) -> torch.Tensor:
         values, grad = fn(param), None if grad is None else fn(grad)
     if torch.__future__.get_overwrite_module_params_on_conversion():
         param = Parameter(values, param.requires_grad)
+    elif hasattr(type(values), "__tensor_flatten__"):
+        # The parts of such a tensor are attributes: they change with it, the object stays.
+        param.grad = None
+        torch.utils.swap_tensors(param, Parameter(values, param.requires_grad))
     else:
         param.data = values
     if grad is not None:
