@@ -114,7 +114,9 @@ class DefaultSavePlanner(SavePlanner):
 
     def create_local_plan(self) -> SavePlan:
         """All that this rank has."""
-        items = [_write_item(name, value) for name, value in self.state_dict.items()]
+        items: list[WriteItem] = []
+        for name, value in self.state_dict.items():
+            items.extend(_write_items(name, value))
         return SavePlan(items, planner_data=self.mappings)
 
     def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
@@ -154,7 +156,8 @@ class DefaultSavePlanner(SavePlanner):
 
     def resolve_data(self, write_item: WriteItem) -> torch.Tensor | io.BytesIO:
         """A tensor, or an object as bytes."""
-        return self.transform_object(write_item, self.lookup_object(write_item.index))
+        found = self.lookup_object(write_item.index)
+        return self.transform_object(write_item, _local(found, write_item.index))
 
     def transform_object(self, write_item: WriteItem, object: Any) -> torch.Tensor | io.BytesIO:
         """An object as it is written."""
@@ -165,15 +168,33 @@ class DefaultSavePlanner(SavePlanner):
         return blob
 
 
-def _write_item(name: str, value: Any) -> WriteItem:
+def _local(value: Any, index: MetadataIndex) -> Any:
+    """What this rank holds of a tensor that lies on several."""
+    return value.__get_tensor_shard__(index) if hasattr(value, "__get_tensor_shard__") else value
+
+
+def _chunks(value: torch.Tensor) -> list[ChunkStorageMetadata]:
+    """The parts of a tensor that this rank has."""
+    if hasattr(value, "__create_chunk_list__"):
+        return value.__create_chunk_list__()
+    return [ChunkStorageMetadata(torch.Size([0] * value.dim()), value.size())]
+
+
+def _write_items(name: str, value: Any) -> list[WriteItem]:
     if not isinstance(value, torch.Tensor):
-        return WriteItem(MetadataIndex(name), WriteItemType.BYTE_IO)
-    offsets = torch.Size([0] * value.dim())
-    chunk = ChunkStorageMetadata(offsets, value.size())
+        return [WriteItem(MetadataIndex(name), WriteItemType.BYTE_IO)]
     properties = TensorProperties.create_from_tensor(value)
-    data = TensorWriteData(chunk, properties, value.size())
-    index = MetadataIndex(name, offsets, 0)
-    return WriteItem(index, WriteItemType.TENSOR, tensor_data=data)
+    kind = WriteItemType.TENSOR
+    if hasattr(value, "__create_chunk_list__"):
+        kind = WriteItemType.SHARD
+    return [
+        WriteItem(
+            MetadataIndex(name, chunk.offsets, None if kind == WriteItemType.SHARD else 0),
+            kind,
+            tensor_data=TensorWriteData(chunk, properties, value.size()),
+        )
+        for chunk in _chunks(value)
+    ]
 
 
 def _described(plans: list[SavePlan]) -> dict[str, TensorStorageMetadata | BytesStorageMetadata]:
@@ -245,8 +266,8 @@ class DefaultLoadPlanner(LoadPlanner):
             set_element(self.original_state_dict, self.mappings[name], loaded)
 
     def lookup_tensor(self, index: MetadataIndex) -> torch.Tensor:
-        """The tensor of a name."""
-        return self.state_dict[index.fqn]
+        """The tensor of a name, or what this rank holds of it."""
+        return _local(self.state_dict[index.fqn], index)
 
     def resolve_tensor(self, read_item: ReadItem) -> torch.Tensor:
         """The part of a tensor that an item fills."""
@@ -277,13 +298,30 @@ def _read_items(name: str, value: Any, entry: Any) -> list[ReadItem]:
             f"Size mismatch between saved {entry.size} and current: {value.size()} for {name}"
         )
     return [
+        item
+        for wanted in _chunks(value)
+        for i, stored in enumerate(entry.chunks)
+        for item in _overlap(name, wanted, stored, i)
+    ]
+
+
+def _overlap(
+    name: str, wanted: ChunkStorageMetadata, stored: ChunkStorageMetadata, index: int
+) -> list[ReadItem]:
+    """The reading of what a part that is wanted and one that is stored have in common."""
+    begins, lengths = [], []
+    for a, n, b, m in zip(wanted.offsets, wanted.sizes, stored.offsets, stored.sizes, strict=True):
+        begins.append(max(a, b))
+        lengths.append(min(a + n, b + m) - begins[-1])
+    if any(length <= 0 for length in lengths) and wanted.sizes.numel():
+        return []
+    return [
         ReadItem(
             LoadItemType.TENSOR,
-            MetadataIndex(name, [0] * value.dim(), 0),
-            chunk.offsets,
-            MetadataIndex(name, chunk.offsets, i),
-            torch.Size([0] * value.dim()),
-            chunk.sizes,
+            MetadataIndex(name, wanted.offsets, 0),
+            torch.Size(x - a for x, a in zip(begins, wanted.offsets, strict=True)),
+            MetadataIndex(name, stored.offsets, index),
+            torch.Size(x - b for x, b in zip(begins, stored.offsets, strict=True)),
+            torch.Size(lengths),
         )
-        for i, chunk in enumerate(entry.chunks)
     ]
