@@ -121,9 +121,9 @@ def test_jit_runs_python():
 
 def test_names_import_and_raise_when_used():
     from torch.ao.quantization import QuantStub
-    from torch.distributed.fsdp import FullyShardedDataParallel
     from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
 
+    from torch.distributed.fsdp import FullyShardedDataParallel
     from torch.onnx.symbolic_helper import parse_args
     from torch.quantization import quantize_dynamic
 

@@ -127,12 +127,12 @@ def is_available() -> bool:
 
 globals().update(_later.names(__name__, "ProcessGroupNCCL"))
 _FSDP = (
-    "BackwardPrefetch CPUOffload CPUOffloadPolicy DataParallelMeshDims FSDPModule FlatParameter "
+    "BackwardPrefetch CPUOffload FlatParameter "
     "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
     "LocalOptimStateDictConfig LocalStateDictConfig "
-    "MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateDictConfig OptimStateKeyType "
+    "MixedPrecision OptimStateDictConfig OptimStateKeyType "
     "ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy StateDictConfig "
-    "StateDictSettings StateDictType UnshardHandle fully_shard register_fsdp_forward_method"
+    "StateDictSettings StateDictType"
 )
 _SUBMODULES = _later.install(
     __name__,
@@ -141,17 +141,12 @@ _SUBMODULES = _later.install(
     algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
     algorithms.join: Join Joinable JoinHook
     algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
-    _composable: checkpoint fully_shard replicate
-    _composable.fsdp: {_FSDP}
-    _composable.fsdp.fully_shard: fully_shard
     _composable.replicate: replicate
     checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
     checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
     checkpoint.format_utils: _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
     checkpoint.optimizer: load_sharded_optimizer_state_dict
     checkpoint.staging: DefaultStager StagingOptions
-    fsdp: {_FSDP}
-    fsdp._fully_shard: {_FSDP}
     fsdp.api: {_FSDP}
     fsdp.fully_sharded_data_parallel: {_FSDP}
     fsdp._common_utils: _FSDPState
@@ -164,18 +159,12 @@ _SUBMODULES = _later.install(
     pipelining.schedules: PipelineScheduleMulti PipelineScheduleSingle get_schedule_class
     pipelining.stage: PipelineStage
     rpc.functions: async_execution
-    tensor.debug: CommDebugMode
-    tensor._utils: compute_local_shape_and_global_offset
-    tensor.experimental: context_parallel implicit_replication local_map
     tensor.experimental._attention: set_rotate_method
-    tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel parallelize_module
-    tensor.parallel.style: ColwiseParallel ParallelStyle RowwiseParallel
-    _tensor.experimental: implicit_replication
     _shard.sharded_tensor: ShardedTensor
     utils: _sync_module_states
     """,  # noqa: E501
 )
 _SUBMODULES |= {"_tensor", "algorithms", "autograd", "constants", "device_mesh", "distributed_c10d"}
-_SUBMODULES |= {"elastic", "launcher", "nn", "rendezvous", "run", "tensor"}
-_SUBMODULES |= {"_functional_collectives"}
+_SUBMODULES |= {"elastic", "fsdp", "launcher", "nn", "rendezvous", "run", "tensor"}
+_SUBMODULES |= {"_composable", "_functional_collectives"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)
