@@ -3,14 +3,26 @@ Each function does nothing unless someone asked for its output."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import logging
+import sys
+import threading
+import time
 import types
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch._dynamo import utils
 from torch._guards import CompileContext, CompileId
-from torch._logging import LazyString, getArtifactLogger, trace_structured
+from torch._logging import (
+    LazyString,
+    _internal,
+    getArtifactLogger,
+    trace_structured,
+    trace_structured_artifact,
+)
 from torch._logging.structured import from_traceback, intern_string
 
 if TYPE_CHECKING:
@@ -54,6 +66,42 @@ def started(code: types.CodeType) -> None:
             ]
         },
     )
+
+
+def is_tracing() -> bool:
+    """Whether TORCH_TRACE asks for records."""
+    return bool(_internal.trace_log.handlers)
+
+
+def recompile_reasons(reasons: list[str]) -> None:
+    """Why a function is compiled again."""
+    trace_structured_artifact("recompile_reasons", "json", lambda: json.dumps(reasons))
+
+
+PROGRESS_AFTER = 2.0
+
+
+@contextlib.contextmanager
+def progress(code: types.CodeType) -> Iterator[None]:
+    """Says on a terminal what is compiled, once that has taken two seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    begun = time.monotonic()
+
+    def show() -> None:
+        stage = utils.current_stages[-1] if utils.current_stages else "compile"
+        place = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+        spent = time.monotonic() - begun
+        print(f"torch.compile: {place}, {stage}, {spent:.0f} s so far", file=sys.stderr)
+
+    timer = threading.Timer(PROGRESS_AFTER, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def bytecode(before: types.CodeType, after: types.CodeType) -> None:

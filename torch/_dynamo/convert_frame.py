@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import time
+import traceback
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,7 +17,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard
 from torch._dynamo import compile_log, config, trace_rules
-from torch._dynamo.exc import InternalTorchDynamoError, SkipFrame, TorchDynamoException
+from torch._dynamo.exc import (
+    InternalTorchDynamoError,
+    SkipFrame,
+    TorchDynamoException,
+    with_user_code,
+)
 from torch._dynamo.utils import (
     CompilationMetrics,
     clone_inputs,
@@ -70,18 +76,26 @@ class ConvertFrame:
         with compile_context(context):
             compile_log.started(code)
             try:
-                with dynamo_timed("_compile.compile_inner", phase_name="entire_frame_compile"):
+                with (
+                    dynamo_timed("_compile.compile_inner", phase_name="entire_frame_compile"),
+                    compile_log.progress(code),
+                ):
                     return self._compile(code, fn_globals, closure, values, cache, metrics)
             except SkipFrame as reason:
                 log.debug("%s runs as it is: %s", code.co_name, reason)
                 metrics.fail_type, metrics.fail_reason = "SkipFrame", str(reason)
                 return None
-            except TorchDynamoException as error:
-                metrics.fail_type, metrics.fail_reason = type(error).__name__, str(error)
-                if config.suppress_errors and not self.fullgraph:
-                    log.warning("WON'T CONVERT %s", code.co_name, exc_info=True)
-                    return None
-                raise
+            except Exception as error:
+                failed = _as_dynamo_error(error)
+                metrics.fail_type, metrics.fail_reason = type(failed).__name__, str(failed)
+                # What nobody wrote yet is no fault: the function runs as it is.
+                soft = isinstance(error, NotImplementedError) and failed is not error
+                if self.fullgraph or not (soft or config.suppress_errors):
+                    if failed is error:
+                        raise
+                    raise failed from error.__cause__
+                log.warning("%s", _wont_convert(code, failed))
+                return None
             finally:
                 metrics.entire_frame_compile_time_s = time.time() - metrics.start_time
                 compile_log.finished(metrics)
@@ -96,8 +110,7 @@ class ConvertFrame:
         metrics: CompilationMetrics,
     ) -> CompiledEntry:
         from torch._C._dynamo.eval_frame import CompiledEntry
-        from torch._dynamo import guards, translate
-        from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+        from torch._dynamo import guards, recompiles, translate
 
         state = cache.__dict__.setdefault("state", {})
         options = translate.Options(
@@ -105,15 +118,12 @@ class ConvertFrame:
             fullgraph=self.fullgraph,
             dynamic=self.dynamic,
             state=state,
+            all_symbolic=recompiles.is_last(cache, self.backend),
         )
         found = translate.translate(code, fn_globals, closure, values, options)
         compile_log.graph_break(found.break_reason)
-        try:
+        with dynamo_timed("build_guards"):
             root, texts = guards.build(code, fn_globals, found.out)
-        except ConstraintViolationError:
-            raise
-        except Exception as error:
-            raise InternalTorchDynamoError(f"{type(error).__name__}: {error}") from error
         made = _hooked(code, found.code)
         compile_log.graph(found.graph, found.out.compiled_name)
         compile_log.bytecode(code, made)
@@ -124,6 +134,43 @@ class ConvertFrame:
         entry.text = found.text
         _count(found, texts, metrics)
         return entry
+
+
+# Errors that reach the program as they are.
+_PASSED_ON = (TorchDynamoException, AssertionError)
+
+
+def _as_dynamo_error(error: Exception) -> Exception:
+    """The error as the program sees it: a fault of the tracer says so and names the user's line."""
+    from torch.fx.experimental.symbolic_shapes import (
+        ConstraintViolationError,
+        GuardOnDataDependentSymNode,
+    )
+
+    frames = getattr(error, "frames", None)
+    if isinstance(error, (ConstraintViolationError, GuardOnDataDependentSymNode)):
+        return error
+    if isinstance(error, _PASSED_ON):
+        if frames and isinstance(error, AssertionError):
+            with_user_code(error, frames)
+        return error
+    made = InternalTorchDynamoError(f"{type(error).__name__}: {error}")
+    if frames:
+        with_user_code(made, frames)
+    return made.with_traceback(error.__traceback__)
+
+
+def _wont_convert(code: types.CodeType, error: Exception) -> str:
+    head = f"WON'T CONVERT {code.co_name} {code.co_filename} line {code.co_firstlineno}"
+    text = "".join(traceback.format_exception(error))
+    if not config.verbose:
+        return f"{head} \ndue to: \n{text}"
+    lines = [head, f"{'=' * 10} TorchDynamo Stack Trace {'=' * 10}", text]
+    stack = getattr(error, "real_stack", None)
+    if stack:
+        title = "The above exception occurred while processing the following code"
+        lines += [f"{'=' * 10} {title} {'=' * 10}", "", "".join(stack.format()), "=" * 10]
+    return "\n".join(lines)
 
 
 def _hooked(code: types.CodeType, made: types.CodeType) -> types.CodeType:

@@ -127,7 +127,7 @@ class FrameCompiler:
                 recompiles.refuse(code, limit, found, self.fullgraph)
                 cache.run_only = True
                 return False
-            recompiles.report(code, found)
+            recompiles.report(code, found, {"L": frame, "G": fn_globals})
         return self.convert(code, fn_globals, closure, values, cache)
 
     def _stance_allows(self, code: types.CodeType, cache: CodeCache, known: bool) -> bool:

@@ -210,9 +210,11 @@ _MORE = (
 
 def with_user_code(error: Exception, frames: list[traceback.FrameSummary]) -> None:
     """Adds the user's lines to the message of an error."""
-    if getattr(error, "real_stack", None) is None:
+    if not getattr(error, "real_stack", None):
         error.real_stack = traceback.StackSummary.from_list(frames)
         text = str(error.args[0]) if error.args else ""
-        lines = format_user_stack(frames)
+        if not text.endswith("\n"):
+            text += "\n"
+        lines = " " + format_user_stack(frames)
         more = "" if os.environ.get("TORCHDYNAMO_VERBOSE") else _MORE
         error.args = (f"{text}\nfrom user code:\n{lines}{more}", *error.args[1:])

@@ -7,7 +7,8 @@ import logging
 import types
 from typing import TYPE_CHECKING, NamedTuple
 
-from torch._dynamo import config, exc
+import torch
+from torch._dynamo import compile_log, config, exc
 from torch._logging import getArtifactLogger
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Failure(NamedTuple):
     entry: CompiledEntry
     compile_id: object
     texts: list[str]
+    source: str | None = None
 
     def __str__(self) -> str:
         return f"{self.compile_id}: {'; '.join(self.texts)}"
@@ -44,7 +46,7 @@ def failures(
         if verbose:
             texts += [t for t in _other_failures(entry, frame) if t not in texts]
         compile_id = entry.__dict__.get("compile_id", len(found))
-        found.append(Failure(entry, compile_id, [_with_hint(text) for text in texts]))
+        found.append(Failure(entry, compile_id, texts, info.source))
     return found
 
 
@@ -62,25 +64,68 @@ def _other_failures(entry: CompiledEntry, frame: dict[str, object]) -> list[str]
     return out
 
 
+# What would prevent a failure, by words of its text.
+_HINTS = (
+    ("size mismatch at index", "a varying size: torch._dynamo.mark_dynamic, or dynamic=True"),
+    ("stride mismatch at index", "a varying layout: call .contiguous() before"),
+    ("rank mismatch", "tensors of one number of dimensions share a graph"),
+    ("dtype mismatch", "one dtype per graph: convert before the call"),
+    ("requires_grad mismatch", "detach, or call it with the same requires_grad"),
+    ("dispatch key set mismatch", "the same kind of tensor on each call"),
+    ("GLOBAL_STATE changed", "the same settings (grad mode, autocast, default dtype) on each call"),
+    ("Duplicate tensors found", "clone an argument that is given twice"),
+    ("are one object", "copy an object that is given twice and changed"),
+    ("___check_obj_id", "another object is there now: keep the old one, or pass it as an argument"),
+    ("___check_type_id", "one type per graph"),
+    ("len(", "a container of varying length: pad it, or stack it into a tensor"),
+    ("dict.keys(", "the same keys in the same order on each call"),
+)
+_NUMBER_HINT = "a varying number: dynamic=True makes it a symbol at once"
+
+
 def _with_hint(text: str) -> str:
-    if "size mismatch at index" in text:
-        return f"{text} (a varying size: torch._dynamo.mark_dynamic, or dynamic=True)"
+    for words, hint in _HINTS:
+        if words in text:
+            return f"{text} ({hint})"
     return text
+
+
+def _with_value(text: str, source: str | None, scope: dict[str, object]) -> str:
+    """A failed comparison with the value of now, and what would prevent it."""
+    if not source or " == " not in text:
+        return _with_hint(text)
+    try:
+        value = eval(source, {"torch": torch, "type": type}, scope)
+    except Exception:  # the expression may run any code of the program
+        return _with_hint(text)
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    hint = _with_hint(text)[len(text) :]
+    if not hint and isinstance(value, (int, float)):
+        hint = f" ({_NUMBER_HINT})"
+    return f"{text}, now {shown}{hint}"
 
 
 def _place(code: types.CodeType) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
-def report(code: types.CodeType, found: list[Failure]) -> None:
-    """Writes to the artifact `recompiles` why a function is compiled again."""
+def report(code: types.CodeType, found: list[Failure], scope: dict[str, object]) -> None:
+    """Writes to the artifact `recompiles` why a function is compiled again. `scope` has the locals
+    and globals of the call, under the names that guards use."""
     if not found:
         return
     enabled = recompiles_log.isEnabledFor(logging.DEBUG)
     verbose = recompiles_verbose_log.isEnabledFor(logging.DEBUG)
-    if not (enabled or verbose) and not config.error_on_recompile:
+    if not (enabled or verbose or config.error_on_recompile or compile_log.is_tracing()):
         return
-    lines = "\n".join(f"    - {failure}" for failure in found)
+    reasons = [
+        f"{failure.compile_id}: "
+        + "; ".join(_with_value(text, failure.source, scope) for text in failure.texts)
+        for failure in found
+    ]
+    compile_log.recompile_reasons(reasons)
+    lines = "\n".join(f"    - {reason}" for reason in reasons)
     text = (
         f"Recompiling function {code.co_name} in {_place(code)}\n"
         f"    triggered by the following guard failure(s):\n{lines}"
@@ -91,6 +136,16 @@ def report(code: types.CodeType, found: list[Failure]) -> None:
         recompiles_log.debug("%s", text)
     if config.error_on_recompile:
         raise exc.RecompileError(text)
+
+
+def is_last(cache: CodeCache, backend: object) -> bool:
+    """Whether the next form of a function is the last that is allowed, after others: it is made for
+    all sizes and numbers."""
+    own = sum(entry.backend is backend for entry in cache.entries)
+    return own >= 2 and (
+        own + 1 >= config.recompile_limit
+        or len(cache.entries) + 1 >= config.accumulated_recompile_limit
+    )
 
 
 def is_over_limit(cache: CodeCache, backend: object) -> str | None:

@@ -20,8 +20,6 @@ from torch._dynamo.bytecode import Program, program_of
 from torch._dynamo.data_model import DataModel
 from torch._dynamo.exc import (
     ObservedException,
-    TorchRuntimeError,
-    Unsupported,
     raise_error,
     raise_observed,
     unimplemented,
@@ -121,7 +119,8 @@ class Frame(DataModel):
                     return self.result
             except ObservedException as error:
                 self.unwind(ins, error)
-            except (Unsupported, TorchRuntimeError) as error:
+            except Exception as error:
+                # Faults of the tracer as well: the message names the user's line.
                 if getattr(error, "frames", None) is None:
                     error.frames = self.user_stack()
                 raise

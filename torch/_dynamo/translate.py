@@ -16,6 +16,7 @@ from torch._dynamo.exc import (
     GraphBreak,
     ObservedException,
     SkipFrame,
+    TorchDynamoException,
     TorchRuntimeError,
     Unsupported,
     with_user_code,
@@ -200,6 +201,11 @@ class RootFrame(Frame):
                 if isinstance(error, RecursionError):
                     self._cannot(GraphBreak("recursion", "", "calls are nested too deep", ()))
                 with_user_code(error, getattr(error, "frames", None) or self.user_stack())
+                raise
+            except TorchDynamoException:
+                raise
+            except Exception as error:
+                error.frames = getattr(error, "frames", None) or self.user_stack()
                 raise
 
     def _cannot(self, error: Unsupported) -> None:

@@ -28,6 +28,8 @@ guard_failures: defaultdict[types.CodeType, list] = defaultdict(list)
 graph_break_reasons: list[GraphCompileReason] = []
 # Seconds of each phase, by its name.
 compilation_time_metrics: dict[str, list[float]] = {}
+# Names of the phases that are under way, the innermost last.
+current_stages: list[str] = []
 frame_phase_timing: defaultdict[str, defaultdict[str, float]] = defaultdict(
     lambda: defaultdict(float)
 )
@@ -361,9 +363,11 @@ def dynamo_timed(
 ) -> Iterator[None]:
     """Notes how long a phase takes."""
     begun = time.perf_counter()
+    current_stages.append(phase_name or key)
     try:
         yield
     finally:
+        current_stages.pop()
         spent = time.perf_counter() - begun
         compilation_time_metrics.setdefault(key, []).append(spent)
         if phase_name is not None:
