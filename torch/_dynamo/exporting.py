@@ -19,6 +19,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import fx
 from torch._dynamo import config, eval_frame
+from torch._dynamo.optimized_module import HOOKS
 from torch._guards import GuardSource
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
@@ -90,7 +91,7 @@ def _call_of(f: Callable) -> _Call:
     if isinstance(f, torch.nn.Module):
         mod = eval_frame.innermost_module(f)
         forward = eval_frame.innermost_fn(type(mod).forward)
-        hooked = any(mod.__dict__[name] for name in eval_frame._HOOKS) or "forward" in vars(mod)
+        hooked = any(mod.__dict__[name] for name in HOOKS) or "forward" in vars(mod)
         if isinstance(forward, types.FunctionType) and not hooked:
             return _Call(forward, (mod,))
         return _Call(eval_frame.caller_of(mod), ())

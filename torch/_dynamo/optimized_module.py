@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch._dynamo.eval_frame import caller_of, innermost_fn
 
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class OptimizedModule(torch.nn.Module):
@@ -36,7 +36,7 @@ class OptimizedModule(torch.nn.Module):
         if self._compiled_call is None:
             return mod(*args, **kwargs)
         state = mod.__dict__
-        if any(state[name] for name in _HOOKS) or "forward" in state:
+        if any(state[name] for name in HOOKS) or "forward" in state:
             return self._compiled_call(*args, **kwargs)
         if self._compiled_forward is None:
             function = innermost_fn(type(mod).forward)

@@ -71,10 +71,10 @@ _DEEPEST = 150
 
 
 @functools.lru_cache(4096)
-def _line_text(code: types.CodeType, line: int) -> str:
-    text = linecache.getline(code.co_filename, line).strip()
+def _line_text(filename: str, name: str, line: int) -> str:
+    text = linecache.getline(filename, line).strip()
     shown = f"    {text}\n" if text else ""
-    return f'  File "{code.co_filename}", line {line}, in {code.co_name}\n{shown}'
+    return f'  File "{filename}", line {line}, in {name}\n{shown}'
 
 
 class Frame(DataModel):
@@ -176,7 +176,8 @@ class Frame(DataModel):
         parts = []
         frame: Frame | None = self
         while frame is not None:
-            parts.append(_line_text(frame.code, frame.line()))
+            code = frame.code
+            parts.append(_line_text(code.co_filename, code.co_name, frame.line()))
             frame = frame.parent
         return "".join(reversed(parts))
 
