@@ -48,6 +48,13 @@ template <> struct ExpConstants<double> {
 };
 
 template <class T> C10_ALWAYS_INLINE Vec<T> clamp_keeping_nan(Vec<T> x, T lowest, T highest) {
+#if defined(__AVX512F__) && !defined(__clang__)
+  // Of a NaN and a number these give the second operand.
+  if constexpr (std::is_same_v<T, float>) {
+    x = __builtin_ia32_minps512_mask(Vec<T>(highest).v, x.v, x.v, -1, 4);
+    return Vec<T>(__builtin_ia32_maxps512_mask(Vec<T>(lowest).v, x.v, x.v, -1, 4));
+  }
+#endif
   x = select(x > Vec<T>(highest), Vec<T>(highest), x);
   return select(x < Vec<T>(lowest), Vec<T>(lowest), x);
 }
@@ -61,6 +68,13 @@ template <class T> C10_ALWAYS_INLINE Vec<T> pow2(Vec<int_of<T>> n) {
 // p * 2^n in two steps, so that overflow and gradual underflow come out of the last multiplication.
 template <class T> C10_ALWAYS_INLINE Vec<T> scale(Vec<T> p, Vec<int_of<T>> n) {
   using C = ExpConstants<T>;
+#if defined(__AVX512F__) && !defined(__clang__)
+  // One instruction that rounds once, as the last multiplication below.
+  if constexpr (std::is_same_v<T, float>) {
+    const auto exponent = __builtin_convertvector(n.v, typename Vec<T>::Raw);
+    return Vec<T>(__builtin_ia32_scalefps512_mask(p.v, exponent, p.v, -1, 4));
+  }
+#endif
   // half = n / 2 rounded down; the bias keeps the shifted value positive, because machines before
   // AVX-512 have no arithmetic shift of 64 bits.
   typedef typename Vec<int_of<T>>::Raw Raw;
