@@ -27,15 +27,14 @@ globals().update(_later.names(__name__, "aoti_compile_and_package aoti_load_pack
 _SUBMODULES = _later.install(
     __name__,
     """
-    codecache: extract_tensor_metadata_for_cache_key
     cpp_builder: get_cpp_compiler
     package: load_package package_aoti
-    runtime.cache_dir_utils: cache_dir
     """,
 )
-_FILES = """choices codegen compile_fx compiler_bisector cpu_vec_isa custom_graph_pass debug
-decomposition exc freezing fx_passes graph ir lowering metrics ops_handler pattern_matcher
-select_algorithm test_case test_operators utils virtualized wrapper_benchmark"""
+_FILES = """cache_store choices codecache codegen compile_fx compiler_bisector cpu_vec_isa
+custom_graph_pass debug decomposition exc freezing fx_passes graph ir lowering metrics ops_handler
+pattern_matcher runtime select_algorithm test_case test_operators utils virtualized
+wrapper_benchmark"""
 __getattr__ = _later.submodules(__name__, _SUBMODULES | set(_FILES.split()))
 
 

@@ -82,11 +82,15 @@ class cpp:
     """Kernels for the CPU."""
 
     threads: int = -1
+    # Kernels that ran over millions of elements are compiled by the system's compiler meanwhile.
+    compile_hot_kernels: bool = _flag("TORCHINDUCTOR_COMPILE_HOT_KERNELS", "1")
+    hot_kernel_elements: int = 1 << 22
+    # Names of the compiler, the first that is there.
+    cxx: tuple = (None, "g++")
     # Faults on purpose, for tests of the minifier: "compile_error", "runtime_error", "accuracy".
     inject_relu_bug_TESTING_ONLY: object = None
     inject_log1p_bug_TESTING_ONLY: object = None
     # ---- accepted
-    cxx: tuple = (None, "g++")
     descriptive_names: str = "original_aten"
     dynamic_threads: bool = False
     enable_concat_linear: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import fx
-from torch._inductor import metrics
+from torch._inductor import config, metrics
 
 __all__ = ["FirstCall", "NotLowered", "as_it_is", "compiled_graph"]
 
@@ -95,11 +95,21 @@ def _is_symbolic(value: object) -> bool:
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
+def _compile_hot_kernels() -> None:
+    from torch._inductor.codecache import compile_waiting
+
+    compile_waiting()
+
+
 def compiled_graph(
     module: fx.GraphModule, example_inputs: Sequence[object]
 ) -> tuple[torch._C._inductor.Compiled, tuple[str, int, int, int] | None]:
     """The compiled function, and for inputs of known shapes what it will run: the text of the plan,
     kernels, calls and bytes. Raises NotLowered."""
+    torch._C._inductor.set_compiler(
+        _compile_hot_kernels if config.cpp.compile_hot_kernels else None,
+        config.cpp.hot_kernel_elements,
+    )
     reader = _Reader(module)
     reader.read()
     try:

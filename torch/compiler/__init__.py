@@ -235,6 +235,21 @@ def skip_guard_on_globals_unsafe(guard_entries: Sequence[object]) -> list[bool]:
     return [not entry.is_global for entry in guard_entries]
 
 
-globals().update(
-    _later.names(__name__, "load_cache_artifacts load_compiled_function save_cache_artifacts")
-)
+def save_cache_artifacts() -> tuple[bytes, object] | None:
+    """What the compiler of this process keeps on disk, as bytes for another machine of this kind,
+    and a description of it; None where there is nothing."""
+    from torch._inductor.cache_store import save_artifacts
+
+    return save_artifacts()
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> object | None:
+    """Puts what save_cache_artifacts() returned into the caches of this machine. Returns the
+    description, or None where the bytes are damaged. They hold machine code: load only what you
+    would run."""
+    from torch._inductor.cache_store import load_artifacts
+
+    return load_artifacts(serialized_artifacts)
+
+
+globals().update(_later.names(__name__, "load_compiled_function"))

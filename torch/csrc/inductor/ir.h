@@ -33,6 +33,7 @@ struct Body {
   c10::SmallVector<Source, 3> sources;
   std::array<char, 64> params{};
   bool has_params = false;
+  const at::iter::PointwiseSpec* spec = nullptr; // whose loop it is; null for where and conversions
 };
 
 struct Item {

@@ -19,6 +19,17 @@ Place place(PK kind, int64_t size, int16_t index) {
   return p;
 }
 
+// A step that converts; `have` and `want` may be the same.
+TileStep cast_step(at::ScalarType have, at::ScalarType want) {
+  TileStep step{};
+  step.loop = at::cast_loop(want, have);
+  step.inputs = 1;
+  step.form = TileStep::Form::Cast;
+  step.from = have;
+  step.to = want;
+  return step;
+}
+
 bool is_lone(const Place& p) {
   return p.kind == PK::Lone || p.kind == PK::Constant || p.kind == PK::LoneTemp;
 }
@@ -94,9 +105,7 @@ Place KernelBuilder::converted(Place from, at::ScalarType have, at::ScalarType w
     const auto found = casts_.find(cast_key);
     if (found != casts_.end()) return found->second;
   }
-  TileStep step{};
-  step.loop = at::cast_loop(want, have);
-  step.inputs = 1;
+  TileStep step = cast_step(have, want);
   step.in[0] = from;
   if (is_lone(from)) {
     step.lone = true;
@@ -124,8 +133,7 @@ void KernelBuilder::add(const Item& item, bool stored, bool reduced) {
   TileStep step{};
   Place result;
   if (item.kind == Item::Kind::Constant) {
-    step.loop = at::cast_loop(dtype, dtype);
-    step.inputs = 1;
+    step = cast_step(dtype, dtype);
     step.in[0] = number(item.number.data(), size);
     step.out = result = destination();
     emit(step);
@@ -149,11 +157,18 @@ void KernelBuilder::add(const Item& item, bool stored, bool reduced) {
         made_[item.buffer] = step.in[0];
         return;
       }
-      step.loop = at::cast_loop(dtype, source.is_number ? dtype : source.dtype);
+      const Place from = step.in[0];
+      step = cast_step(source.is_number ? dtype : source.dtype, dtype);
+      step.in[0] = from;
       step.out = result = destination();
       emit(step);
     } else {
       step.loop = body.loop;
+      step.form = body.spec ? TileStep::Form::Functor
+                            : (body.mask_first ? TileStep::Form::Where : TileStep::Form::Other);
+      step.spec = body.spec;
+      step.from = body.compute;
+      step.to = body.produced;
       if (body.has_params) {
         step.params = static_cast<int32_t>(program_.pool.size());
         program_.pool.insert(program_.pool.end(), body.params.begin(), body.params.end());
@@ -164,9 +179,7 @@ void KernelBuilder::add(const Item& item, bool stored, bool reduced) {
       } else {
         step.out = new_register(c10::elementSize(body.produced));
         emit(step);
-        TileStep cast{};
-        cast.loop = at::cast_loop(dtype, body.produced);
-        cast.inputs = 1;
+        TileStep cast = cast_step(body.produced, dtype);
         cast.in[0] = step.out;
         cast.out = result = destination();
         emit(cast);
@@ -178,9 +191,7 @@ void KernelBuilder::add(const Item& item, bool stored, bool reduced) {
         {item.buffer, static_cast<int32_t>(program_.steps.size()) - 1, static_cast<int32_t>(size)});
     if (reduced) {
       if (block_pointer_ < 0) block_pointer_ = pointer_of(-1, 0, true, size);
-      TileStep copy{};
-      copy.loop = at::cast_loop(dtype, dtype);
-      copy.inputs = 1;
+      TileStep copy = cast_step(dtype, dtype);
       copy.in[0] = result;
       copy.out = place(PK::Memory, size, block_pointer_);
       emit(copy);

@@ -509,6 +509,7 @@ class Lowering {
     if (record.target.unsafeGetTensorImpl()->version() != 0) return false;
     Body body;
     body.loop = record.loop;
+    body.spec = record.spec;
     body.compute = record.compute;
     body.produced = record.produced;
     body.has_params = record.spec->params > 0;

@@ -5,10 +5,12 @@
 #include <cstring>
 #include <memory>
 
+#include <ATen/iter/Cast.h>
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/Spread.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/parallel/Parallel.h>
+#include <torch/csrc/inductor/tier.h>
 
 namespace torch::inductor {
 namespace {
@@ -128,10 +130,21 @@ class Pass {
     scratch_ = thread_scratch(static_cast<size_t>(width_ * program.registers + lone + patterns));
     lone_ = scratch_ + width_ * program.registers;
     patterns_ = lone_ + lone;
+    function_ = program.tier ? program.tier->function() : nullptr;
   }
 
   void tile(int64_t begin, int64_t n) {
     for (size_t r = 0; r < direct_.size(); ++r) direct_[r].known = false;
+    if (C10_LIKELY(function_ == nullptr))
+      loops(begin, n);
+    else if (!program_.tier->is_trusted())
+      trial(begin, n);
+    else if (!compiled(begin, n, nullptr))
+      loops(begin, n);
+  }
+
+ private:
+  void loops(int64_t begin, int64_t n) {
     for (const TileStep& step : program_.steps) {
       char* data[5];
       int64_t strides[5];
@@ -143,7 +156,69 @@ class Pass {
     }
   }
 
- private:
+  // The compiled kernel, with outputs at `outputs` if given. False for strides that it does not
+  // take.
+  bool compiled(int64_t begin, int64_t n, char* const* outputs) {
+    const std::vector<TierOperand>& operands = program_.tier->operands();
+    c10::SmallVector<char*, 16> data;
+    c10::SmallVector<int64_t, 16> strides;
+    for (const TierOperand& operand : operands) {
+      int64_t stride = 0;
+      char* found = find(operand.place, begin, n, &stride);
+      if (stride != 0 && stride != operand.place.size) return false;
+      data.push_back(operand.is_output && outputs ? *outputs++ : found);
+      strides.push_back(stride);
+    }
+    function_(data.data(), strides.data(), n, program_.pool.data());
+    return true;
+  }
+
+  // Both ways; the loops' results stay.
+  void trial(int64_t begin, int64_t n) {
+    Tier& tier = *program_.tier;
+    std::vector<std::unique_ptr<char[]>> memory;
+    c10::SmallVector<char*, 8> outputs;
+    for (const TierOperand& operand : tier.operands()) {
+      if (!operand.is_output) continue;
+      memory.emplace_back(new char[static_cast<size_t>(n * operand.place.size)]);
+      outputs.push_back(memory.back().get());
+    }
+    const bool ran = compiled(begin, n, outputs.data());
+    loops(begin, n);
+    if (!ran) return;
+    bool same = true;
+    size_t k = 0;
+    for (const TierOperand& operand : tier.operands()) {
+      if (!operand.is_output) continue;
+      int64_t stride = 0;
+      same = same && same_values(outputs[k++], find(operand.place, begin, n, &stride), n, operand);
+    }
+    if (same) {
+      tier.agreed();
+      return;
+    }
+    function_ = nullptr;
+    tier.reject();
+  }
+  // Equal bits, or NaNs, whose sign and payload are up to the processor.
+  static bool same_values(const char* a, const char* b, int64_t n, const TierOperand& operand) {
+    const int64_t size = operand.place.size;
+    if (std::memcmp(a, b, static_cast<size_t>(n * size)) == 0) return true;
+    for (int64_t i = 0; i < n; ++i) {
+      if (std::memcmp(a + i * size, b + i * size, static_cast<size_t>(size)) == 0) continue;
+      if (!is_nan(a + i * size, operand.dtype) || !is_nan(b + i * size, operand.dtype))
+        return false;
+    }
+    return true;
+  }
+  static bool is_nan(const char* p, at::ScalarType dtype) {
+    double value = 0;
+    const int64_t strides[2] = {0, 0};
+    char* const data[2] = {reinterpret_cast<char*>(&value), const_cast<char*>(p)};
+    at::cast_loop(at::kDouble, dtype)(data, strides, 1, nullptr);
+    return value != value;
+  }
+
   struct Direct {
     char* data = nullptr;
     int64_t stride = 0;
@@ -218,6 +293,7 @@ class Pass {
   char* const* pointers_;
   char *scratch_, *lone_, *patterns_;
   int64_t width_, longest_;
+  CompiledTile function_ = nullptr;
   c10::SmallVector<Direct, 8> direct_;
 };
 
@@ -229,6 +305,7 @@ bool RowAccess::is_periodic() const {
 }
 
 void TileProgram::finish() {
+  tier = std::make_shared<Tier>();
   register_size = std::max(register_size, 1);
   const int64_t fitting = kScratchBytes / (std::max(registers, 1) * register_size);
   tile = std::clamp<int64_t>(fitting / 64 * 64, kMinTile, kMaxTile);
@@ -244,6 +321,7 @@ void TileProgram::finish() {
 }
 
 void TileProgram::run(char* const* pointers, int64_t begin, int64_t end) const {
+  if (tier) tier->count(*this, end - begin);
   Pass pass(*this, pointers, end - begin);
   while (begin < end) {
     int64_t n = std::min(tile, end - begin);

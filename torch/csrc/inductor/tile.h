@@ -7,13 +7,20 @@
 // input is either read by the same number, or one element for all, or by strides over it.
 #pragma once
 #include <array>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/iter/LoopTable.h>
 #include <c10/util/SmallVector.h>
 
+namespace at::iter {
+struct PointwiseSpec;
+}
+
 namespace torch::inductor {
+
+class Tier;
 
 // Where an operand of a loop is found.
 struct Place {
@@ -49,6 +56,12 @@ struct TileStep {
   bool lone = false; // computes one element for all
   Place out;
   std::array<Place, 4> in;
+  // What the loop does, for those who write it as text: inputs of `from`, the result of `to`. The
+  // first input of Where is bool.
+  enum class Form : uint8_t { Other, Functor, Cast, Where };
+  Form form = Form::Other;
+  at::ScalarType from = at::ScalarType::Undefined, to = at::ScalarType::Undefined;
+  const at::iter::PointwiseSpec* spec = nullptr;
 };
 
 struct TileProgram {
@@ -57,9 +70,10 @@ struct TileProgram {
   std::vector<char> pool; // numbers and parameters, 16-byte aligned entries
   int registers = 0;
   int lone_registers = 0;
-  int register_size = 0;  // bytes of the widest element
-  int64_t tile = 0;       // elements
-  int64_t row_length = 0; // tiles do not cross multiples of it; 0: any
+  int register_size = 0;      // bytes of the widest element
+  int64_t tile = 0;           // elements
+  int64_t row_length = 0;     // tiles do not cross multiples of it; 0: any
+  std::shared_ptr<Tier> tier; // of a finished program
 
   // Chooses the tile length once the steps are known.
   void finish();

@@ -2,10 +2,13 @@
 // which node is what; the arguments of operators are read here, by the schema.
 #include <torch/csrc/python/inductor/inductor.h>
 
+#include <dlfcn.h>
+
 #include <memory>
 #include <new>
 
 #include <torch/csrc/inductor/plan.h>
+#include <torch/csrc/inductor/tier.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
@@ -161,6 +164,69 @@ std::vector<at::IValue> inputs_of(PyObject* list) {
   return inputs;
 }
 
+// ---- kernels that wait for a compiler -----------------------------------------------------------
+PyObject* compiler_hook = nullptr; // called without arguments when some wait
+
+void tell_compiler() {
+  if (!compiler_hook) return;
+  PyRef result(PyObject_CallNoArgs(compiler_hook));
+  if (!result) PyErr_WriteUnraisable(compiler_hook); // the kernels run as they are
+}
+
+using SharedTier = std::shared_ptr<inductor::Tier>;
+constexpr const char* kTierName = "torch._C._inductor.Tier";
+
+void free_tier(PyObject* capsule) {
+  delete static_cast<SharedTier*>(PyCapsule_GetPointer(capsule, kTierName));
+}
+
+// set_compiler(hook, elements): who is told that kernels wait, and after how many elements they do;
+// None: nobody, and none will.
+PyObject* py_set_compiler(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* hook = nullptr;
+    long long elements = 0;
+    if (!PyArg_ParseTuple(args, "OL:set_compiler", &hook, &elements)) throw python_error();
+    PyObject* old = compiler_hook;
+    compiler_hook = hook == Py_None ? nullptr : Py_NewRef(hook);
+    Py_XDECREF(old);
+    inductor::set_hot_after(compiler_hook ? elements : 0);
+    Py_RETURN_NONE;
+  });
+}
+// take_waiting(): pairs of a kernel and its text.
+PyObject* py_take_waiting(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyRef list = checked(PyList_New(0));
+    for (const SharedTier& tier : inductor::take_waiting()) {
+      PyRef capsule = checked(PyCapsule_New(new SharedTier(tier), kTierName, free_tier));
+      PyRef pair = checked(Py_BuildValue("(ON)", capsule.get(), wrap(tier->text())));
+      check_status(PyList_Append(list.get(), pair.get()));
+    }
+    return list.release();
+  });
+}
+// install(kernel, path, name): the function of a shared library for the kernel, on trial.
+PyObject* py_install(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* capsule = nullptr;
+    const char *path = nullptr, *name = nullptr;
+    if (!PyArg_ParseTuple(args, "Oss:install", &capsule, &path, &name)) throw python_error();
+    auto* tier = static_cast<SharedTier*>(PyCapsule_GetPointer(capsule, kTierName));
+    if (!tier) throw python_error();
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) raise(PyExc_OSError, c10::str("cannot load a compiled kernel: ", dlerror()));
+    void* found = dlsym(library, name);
+    if (!found) raise(PyExc_OSError, "a compiled kernel without a function");
+    (*tier)->install(reinterpret_cast<inductor::CompiledTile>(found));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* py_rejected(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(inductor::rejected_kernels());
+}
+PyObject* py_isa(PyObject*, PyObject*) { return PyUnicode_FromString(inductor::isa_namespace()); }
+
 PyObject* call_compiled(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     if (PyVectorcall_NARGS(nargsf) != 1 || kwnames)
@@ -174,6 +240,7 @@ PyObject* call_compiled(PyObject* self, PyObject* const* args, size_t nargsf, Py
     for (size_t i = 0; i < outputs.size(); ++i)
       PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
                       from_ivalue(outputs[i], nullptr).release());
+    if (C10_UNLIKELY(inductor::kernels_wait())) tell_compiler();
     return list.release();
   });
 }
@@ -265,6 +332,13 @@ PyObject* py_build(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {
     {"build", py_build, METH_VARARGS,
      "build(nodes, outputs, constants, inputs, Node, numbers): a compiled function of a list"},
+    {"set_compiler", py_set_compiler, METH_VARARGS,
+     "set_compiler(hook, elements): who compiles kernels that ran over so many elements"},
+    {"take_waiting", py_take_waiting, METH_NOARGS, "take_waiting(): [(kernel, text), ...]"},
+    {"install", py_install, METH_VARARGS,
+     "install(kernel, path, name): a compiled form of a kernel"},
+    {"rejected_kernels", py_rejected, METH_NOARGS, "compiled kernels whose bits differed"},
+    {"isa", py_isa, METH_NOARGS, "the namespace of this machine's loops"},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
