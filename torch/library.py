@@ -122,6 +122,8 @@ class Library:
         if self.kind == "IMPL":
             raise RuntimeError("an operator cannot be defined in a library of kind IMPL")
         tags = tags if isinstance(tags, (list, tuple)) else (tags,)
+        if schema.rstrip().endswith("-> None"):  # nothing is returned
+            schema = schema.rstrip().removesuffix("None") + "()"
         name, overload = _C._library_define(f"{self.ns}::{schema}", tuple(map(str, tags)))
         self._definitions.append((name, overload))
         _register_waiting(name, overload)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import fx, nn
 from torch._dynamo.exc import BackendCompilerFailed
-from torch._dynamo.utils import counters
+from torch._dynamo.utils import ReinplaceCounters, counters
 from torch._functorch.partitioners import default_partition
 from torch._inductor import config, decomposition, lowering, metrics
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
@@ -448,3 +448,131 @@ def test_bytes_and_kernels_of_fused_code_are_counted() -> None:
     assert count(lambda x, y: (x + y).relu() * 2, x, y) == (300, 1)
     assert count(lambda x, y: torch.mm(x, y), x, y) == (300, 0)
     assert count(lambda x: torch.mm(x.cos(), x.sin()), x) == (600, 1)
+
+
+# ---- writing in place -----------------------------------------------------------------------
+
+
+@torch.library.custom_op("inddiag::sin_into", mutates_args={"result"})
+def sin_into(x: torch.Tensor, result: torch.Tensor) -> None:
+    result.copy_(x.sin())
+
+
+def _clones(fn, *args) -> tuple[object, int]:
+    """What a compiled function returns, and how many copies its graph makes."""
+    seen: list[int] = []
+
+    def inner(gm: fx.GraphModule, inputs: Sequence[object], **kwargs: object):
+        compiled = compile_fx_inner(gm, inputs, **kwargs)
+        seen.append(sum(n.target is aten.clone.default for n in gm.graph.nodes))
+        return compiled
+
+    def backend(gm: fx.GraphModule, inputs: Sequence[object]):
+        return compile_fx(gm, inputs, inner_compile=inner)
+
+    return torch.compile(fn, backend=backend)(*args), sum(seen)
+
+
+def test_operator_that_writes_gets_no_copy_of_memory_that_nobody_reads_again() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        sin_into(x, out)
+        return out + 1
+
+    ReinplaceCounters.clear()
+    x = torch.randn(6)
+    got, copies = _clones(fn, x)
+    assert torch.equal(got, x.sin() + 1) and copies == 0
+    assert ReinplaceCounters.get_total_missed() == 0
+    assert metrics.not_lowered == []
+
+
+def test_operator_that_writes_to_an_input_writes_there() -> None:
+    x, out = torch.randn(6), torch.zeros(6)
+    _, copies = _clones(lambda x, out: sin_into(x, out), x, out)
+    assert torch.equal(out, x.sin()) and copies == 0
+
+
+def test_value_that_is_read_after_a_write_is_copied_and_counted() -> None:
+    from torch._higher_order_ops.auto_functionalize import auto_functionalized
+    from torch._inductor.fx_passes.reinplace import (
+        decompose_auto_functionalized,
+        reinplace_inplaceable_ops_core,
+    )
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out = x + 5
+        _, new = auto_functionalized(sin_into._opoverload, x=x, result=out)
+        return new, out * new
+
+    x = torch.randn(3)
+    gm = make_fx(fn, tracing_mode="fake")(x)
+    ReinplaceCounters.clear()
+    reinplace_inplaceable_ops_core(gm.graph)
+    assert ReinplaceCounters.get_total_missed() == 1
+    assert ReinplaceCounters.get_total_missed_bytes() == 12
+    decompose_auto_functionalized(gm.graph)
+    gm.recompile()
+    new, product = gm(x)
+    np.testing.assert_allclose(new.numpy(), np.sin(x.numpy()), rtol=1e-6)
+    np.testing.assert_allclose(product.numpy(), np.sin(x.numpy()) * (x.numpy() + 5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("read_after", [False, True])
+def test_scatter_into_an_input_is_written_in_place(read_after: bool) -> None:
+    def fn(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        before = x * 2 if not read_after else x.clone()
+        x.index_put_((index,), torch.tensor(9.0))
+        return before + x
+
+    x, index = torch.randn(5), torch.tensor([1, 3])
+    wanted = x.clone()
+    expected = fn(wanted, index)
+    assert torch.equal(torch.compile(fn)(x, index), expected)
+    assert torch.equal(x, wanted)
+
+
+def test_pass_of_a_device_sees_graphs_with_its_tensors() -> None:
+    from torch._inductor.codegen.common import device_codegens, register_backend_for_device
+
+    seen: list[int] = []
+    register_backend_for_device(
+        "cpu", None, None, device_custom_pass=lambda gm: seen.append(len(gm.graph.nodes))
+    )
+    try:
+        torch.compile(lambda x: x.sin())(torch.randn(3))
+    finally:
+        del device_codegens["cpu"]
+    assert seen == [3]
+
+
+def test_permutations_around_products_are_fused_where_asked_for() -> None:
+    layer = nn.Linear(4, 6)
+    x = torch.randn(2, 5, 4)
+    seen: list[str] = []
+
+    def look(graph: fx.Graph) -> None:
+        seen.extend(str(getattr(n.target, "__name__", n.target)) for n in graph.nodes)
+
+    with torch.no_grad(), config.patch(permute_fusion=True, pre_grad_custom_pass=look):
+        got = torch.compile(lambda x: layer(x).permute(0, 2, 1))(x)
+        torch.testing.assert_close(got, layer(x).permute(0, 2, 1))
+    assert "linear_transpose" in seen
+
+
+def test_graph_is_compiled_without_torch_compile() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x = torch.randn(4, 3)
+    gm = make_fx(lambda x: (x.sin().sum(1),), tracing_mode="fake")(x)
+    compiled = torch._inductor.standalone_compile(gm, [x])
+    assert torch.equal(compiled(x)[0], x.sin().sum(1))
+    with pytest.raises(ValueError, match="dynamic_shapes must be one of"):
+        torch._inductor.standalone_compile(gm, [x], dynamic_shapes="guess")
+
+
+def test_kernels_of_symbolic_sizes_are_counted_for_the_sizes_met() -> None:
+    torch.compile(lambda x: (x.sin() * 2).cos(), dynamic=True)(torch.randn(7))
+    assert metrics.generated_kernel_count == 1
+    assert metrics.num_bytes_accessed == 56

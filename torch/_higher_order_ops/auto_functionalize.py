@@ -40,8 +40,19 @@ def can_auto_functionalize(op: Any) -> bool:
     names, kinds = get_mutable_args(op)
     if not names or any(r.alias_info is not None for r in schema.returns):
         return False
-    allowed = ("Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]")
-    return all(str(kind) in allowed for kind in kinds)
+    allowed = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
+    return all(_written_as(kind) in allowed for kind in kinds) and all(
+        _written_as(r.type) == "Tensor" for r in schema.returns
+    )
+
+
+def _written_as(kind: Any) -> str:
+    """A type as schemas write it, whichever way it prints."""
+    text = str(kind)
+    while text.endswith("]") and not text.endswith("[]"):
+        outer, _, inner = text[:-1].partition("[")
+        text = inner + ("?" if outer == "Optional" else "[]")
+    return text
 
 
 def _copied(value: Any) -> Any:

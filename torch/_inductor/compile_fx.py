@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -21,7 +22,13 @@ from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes.joint_graph import joint_graph_passes
 from torch._inductor.fx_passes.post_grad import post_grad_passes
 from torch._inductor.fx_passes.pre_grad import pre_grad_passes
-from torch._inductor.graph import FirstCall, NotLowered, as_it_is, compiled_graph
+from torch._inductor.graph import (
+    FirstCall,
+    NotLowered,
+    as_it_is,
+    compiled_graph,
+    is_symbolic,
+)
 from torch._inductor.virtualized import V
 from torch.utils import _pytree as pytree
 
@@ -88,12 +95,23 @@ def _compile_inner(
     ):
         artifacts.fx_graph(gm, example_inputs)
         post_grad_passes(gm, is_inference)
+        _log_graph("post_grad_graphs", "AFTER POST GRAD", gm)
         expand_lowerings(gm)
         artifacts.fx_graph_transformed(gm, example_inputs)
         faults.inject(gm)
         compiled = _lowered(gm, example_inputs, artifacts)
     counters["inductor"]["compiled_graphs"] += 1
     return debug.with_nan_asserts(compiled, gm) if config.nan_asserts else compiled
+
+
+def _log_graph(artifact: str, title: str, gm: fx.GraphModule) -> None:
+    """Writes a graph to the log, where somebody reads it (TORCH_LOGS=post_grad_graphs)."""
+    from torch._logging import getArtifactLogger
+
+    logger = getArtifactLogger("torch._inductor.compile_fx", artifact)
+    if logger.isEnabledFor(logging.DEBUG):
+        text = gm.print_readable(print_output=False, include_stride=True, include_device=True)
+        logger.debug("TRACED GRAPH\n ===== %s =====\n %s", title, text)
 
 
 def _mode_of_graph(gm: fx.GraphModule) -> object:
@@ -111,18 +129,16 @@ def _lowered(
         artifacts.not_lowered(gm, str(reason))
         return as_it_is(gm)
     metrics.ir_nodes_pre_fusion += len(gm.graph.nodes)
-    if made is None:
-        artifacts.plan(gm, example_inputs, None)
-        return FirstCall(compiled, gm)
-    text, kernels, calls, nbytes = made
-    metrics.generated_kernel_count += kernels
-    metrics.generated_cpp_vec_kernel_count += kernels
-    metrics.num_calls += calls
-    metrics.num_bytes_accessed += nbytes
-    artifacts.plan(gm, example_inputs, compiled)
-    if config.debug:
-        print(text)
-    return compiled
+    if made is not None:
+        text, kernels, calls, nbytes = made
+        metrics.generated_kernel_count += kernels
+        metrics.generated_cpp_vec_kernel_count += kernels
+        metrics.num_calls += calls
+        metrics.num_bytes_accessed += nbytes
+        if config.debug:
+            print(text)
+    artifacts.plan(gm, example_inputs, None if made is None else compiled)
+    return FirstCall(compiled, gm) if is_symbolic(example_inputs) else compiled
 
 
 # ---- a model --------------------------------------------------------------------------------
@@ -220,6 +236,7 @@ def _compile_flat(
     from torch._inductor import freezing
 
     if isinstance(model, fx.GraphModule) and config.use_pre_grad_passes:
+        _log_graph("pre_grad_graphs", "BEFORE PRE GRAD", model)
         pre_grad_passes(model, inputs)
 
     def compiler(gm: fx.GraphModule, args: Sequence[object], **which: bool) -> Callable:

@@ -83,9 +83,12 @@ def _steps(
 ) -> list[tuple[str, str, list[int]]] | None:
     if compiled is None:
         return None
+    from torch._inductor.graph import NotLowered, hinted
+
     try:
-        return compiled.steps(list(inputs))
-    except (RuntimeError, TypeError):
+        with torch.utils._python_dispatch._disable_current_modes():
+            return compiled.steps(hinted(inputs))
+    except (NotLowered, RuntimeError):
         return None  # shapes that are not known before it runs
 
 

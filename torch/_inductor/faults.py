@@ -15,12 +15,14 @@ aten = torch.ops.aten
 
 def inject(gm: fx.GraphModule) -> None:
     """Spoils the operators that the settings name."""
-    for op, kind in (
-        (aten.relu.default, config.cpp.inject_relu_bug_TESTING_ONLY),
-        (aten.log1p.default, config.cpp.inject_log1p_bug_TESTING_ONLY),
-    ):
-        if kind is None:
-            continue
+    kinds = {
+        aten.relu.default: config.cpp.inject_relu_bug_TESTING_ONLY,
+        aten.log1p.default: config.cpp.inject_log1p_bug_TESTING_ONLY,
+    }
+    asked = {op: kind for op, kind in kinds.items() if kind is not None}
+    if not asked:
+        return
+    for op, kind in asked.items():
         for node in list(gm.graph.nodes):
             if node.target is op and not _left_out(node):
                 _spoil(gm, node, kind)

@@ -10,7 +10,7 @@ import torch
 from torch import fx
 from torch._inductor import config, metrics
 
-__all__ = ["FirstCall", "NotLowered", "as_it_is", "compiled_graph"]
+__all__ = ["FirstCall", "NotLowered", "as_it_is", "compiled_graph", "hinted", "is_symbolic"]
 
 
 class NotLowered(Exception):
@@ -121,15 +121,55 @@ def compiled_graph(
             fx.Node,
             reader.numbers,
         )
-        if any(map(_is_symbolic, example_inputs)):
-            return compiled, None
+        if is_symbolic(example_inputs):
+            return compiled, _prepared_for_hints(compiled, example_inputs)
         return compiled, compiled.prepare(list(example_inputs))
     except RuntimeError as error:  # of which NotImplementedError is one
         raise NotLowered(str(error)) from error
 
 
+def is_symbolic(inputs: Sequence[object]) -> bool:
+    """Whether sizes are known when the function is called."""
+    return any(map(_is_symbolic, inputs))
+
+
+def _hint(value: object) -> object:
+    if not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return value
+    found = value.node.hint
+    if found is None:
+        raise NotLowered(f"{value} is not known before the function is called")
+    return found
+
+
+def hinted(inputs: Sequence[object]) -> list[object]:
+    """Inputs as the trace met them: symbols become the numbers they stood for. Raises NotLowered
+    where one stood for none."""
+    found: list[object] = []
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            size, stride = map(_hint, value.shape), map(_hint, value.stride())
+            value = torch.empty_strided(
+                tuple(size), tuple(stride), dtype=value.dtype, device="meta"
+            )
+        found.append(_hint(value))
+    return found
+
+
+def _prepared_for_hints(
+    compiled: torch._C._inductor.Compiled, inputs: Sequence[object]
+) -> tuple[str, int, int, int] | None:
+    """The plan for the sizes that the trace met, which most likely come first."""
+    try:
+        with torch.utils._python_dispatch._disable_current_modes():
+            return compiled.prepare(hinted(inputs))
+    except (NotLowered, RuntimeError):
+        return None
+
+
 def as_it_is(module: fx.GraphModule) -> Callable[[list[object]], Sequence[object]]:
     """The graph, run node by node, with the interface of a compiled one."""
+    module.recompile()  # passes do not, as most graphs are never run like this
 
     def run(args: list[object]) -> Sequence[object]:
         out = module.forward(*args)

@@ -199,6 +199,8 @@ def _without_meta(
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> object:
+    if func._schema.is_mutable and not func._schema.returns:
+        return None  # it only writes: no result has to be described
     error = UnsupportedOperatorException(func)
     if not mode.allow_fallback_kernels or func.namespace not in _TRUSTED:
         raise error

@@ -45,10 +45,15 @@ Users = int | Multiple
 
 
 class FailedMatch(RuntimeError):
-    """Why a pattern does not fit: false where a Match is true."""
+    """Why a pattern does not fit: false where a Match is true. Most are never read, so the text is
+    written when it is."""
 
-    def __init__(self, reason: str, *args: object, **kwargs: object) -> None:
-        super().__init__(reason.format(*args, **kwargs) if args or kwargs else reason)
+    def __init__(self, format_string: str, *args: object, **kwargs: object) -> None:
+        super().__init__(format_string)
+        self.format_string, self.given, self.named = format_string, args, kwargs
+
+    def __str__(self) -> str:
+        return self.format_string.format(*self.given, **self.named)
 
     def __bool__(self) -> bool:
         return False
@@ -67,7 +72,7 @@ class Search:
         self.nodes: dict[fx.Node, None] = {}
         self.args: list[object] = []
         self.kwargs: dict[str, object] = {}
-        self.reason = "no match"
+        self.reason: tuple[object, ...] = ("no match",)
 
     def mark(self) -> tuple[int, int, int, int]:
         """The present state, for undo."""
@@ -88,9 +93,9 @@ class Search:
             if pattern is occurrence or not pattern.has_multiple_users():
                 del self.bound[pattern]
 
-    def fail(self, reason: str) -> bool:
+    def fail(self, reason: str, *args: object) -> bool:
         """Notes why, and is false."""
-        self.reason = reason
+        self.reason = (reason, *args)
         return False
 
     def name(self, name: str, value: object) -> bool:
@@ -101,7 +106,7 @@ class Search:
             return True
         if known is value or _same_constant(known, value):
             return True
-        return self.fail(f"argument {name} stands for {known} and {value}")
+        return self.fail("argument {} stands for {} and {}", name, known, value)
 
     def match(self, pattern: object, value: object) -> bool:
         """Whether a part of a pattern fits a value; a failed attempt leaves nothing behind."""
@@ -110,10 +115,10 @@ class Search:
                 return self._match_structure(pattern, value)
             if not isinstance(value, fx.Node) and _same_constant(pattern, value):
                 return True
-            return self.fail(f"{value} is not the constant {pattern}")
+            return self.fail("{} is not the constant {}", value, pattern)
         known = self.bound.get(pattern, _UNBOUND)
         if known is not _UNBOUND:
-            return known is value or self.fail(f"{pattern} stands for {known} and {value}")
+            return known is value or self.fail("{} stands for {} and {}", pattern, known, value)
         mark = self.mark()
         if pattern.matches(value, self):
             self.bound[pattern] = value
@@ -124,10 +129,10 @@ class Search:
     def _match_structure(self, pattern: list | tuple | dict, value: object) -> bool:
         if isinstance(pattern, dict):
             if not isinstance(value, dict) or set(pattern) != set(value):
-                return self.fail(f"{value} has other keys than the pattern")
+                return self.fail("{} has other keys than the pattern", value)
             return all(self.match(pattern[key], value[key]) for key in pattern)
         if not isinstance(value, (list, tuple)) or len(pattern) != len(value):
-            return self.fail(f"{value} is no sequence of {len(pattern)}")
+            return self.fail("{} is no sequence of {}", value, len(pattern))
         return all(self.match(p, v) for p, v in zip(pattern, value, strict=True))
 
 
@@ -169,7 +174,7 @@ class PatternExpr:
         search = Search([self])
         if search.match(self, node):
             return Match.of(search, self)
-        return FailedMatch(search.reason)
+        return FailedMatch(*search.reason)
 
     def children(self) -> Iterator[PatternExpr]:
         """The expressions directly below."""
@@ -247,7 +252,7 @@ class ExclusiveKeywordArg(KeywordArg):
 
     def matches(self, value: object, search: Search) -> bool:
         if not isinstance(value, fx.Node) or len(value.users) != 1:
-            return search.fail(f"{value} has other users")
+            return search.fail("{} has other users", value)
         return search.name(self.name, value)
 
 
@@ -281,11 +286,11 @@ class _Node(PatternExpr):
     def fits(self, value: object, search: Search) -> bool:
         """Kind, target and number of users."""
         if not isinstance(value, fx.Node) or not self.may_be(value):
-            return search.fail(f"{value} is no {self.op} of {self.fns_repr()}")
+            return search.fail("{} is no {} of {}", value, self.op, self.fns[0])
         if self in search.outputs or isinstance(self.users, Multiple):
             return True
         if len(value.users) != self.users:
-            return search.fail(f"{value} has {len(value.users)} users instead of {self.users}")
+            return search.fail("{} has {} users instead of {}", value, len(value.users), self.users)
         return True
 
     def fns_repr(self) -> str:
@@ -310,7 +315,7 @@ class _NodeWithArgs(_Node):
             return False
         pairs = self._pairs(value)
         if pairs is None:
-            return search.fail(f"{value} has other arguments")
+            return search.fail("{} has other arguments", value)
         for pattern, given in pairs:
             if not search.match(pattern, given):
                 return False
@@ -438,13 +443,13 @@ class ListOf(PatternExpr):
 
     def matches(self, value: object, search: Search) -> bool:
         if not isinstance(value, (list, tuple)) or not value:
-            return search.fail(f"{value} is no list of nodes")
+            return search.fail("{} is no list of nodes", value)
         start, found = len(search.args), False
         for item in value:
             mark = search.mark()
             fits = isinstance(item, fx.Node) and search.match(self.pattern, item)
             if not fits and not self.partial:
-                return search.fail(f"{item} in a list does not fit")
+                return search.fail("{} in a list does not fit", item)
             search.forget(mark, self.pattern)
             found = found or fits
         inner = search.args[start:]
@@ -485,7 +490,7 @@ class MultiOutputPattern(PatternExpr):
         search = Search(self.outputs)
         if self.matches(node, search):
             return Match.of(search, self)
-        return FailedMatch(search.reason)
+        return FailedMatch(*search.reason)
 
     def matches(self, value: object, search: Search) -> bool:
         if not search.match(self.outputs[0], value):
@@ -498,7 +503,7 @@ class MultiOutputPattern(PatternExpr):
         for node in output.candidates(search):
             if search.match(output, node):
                 return True
-        return search.fail(f"no node fits the output {output}")
+        return search.fail("no node fits the output {}", output)
 
     def __repr__(self) -> str:
         return f"MultiOutputPattern({self.outputs!r})"
@@ -530,7 +535,7 @@ class RepeatedExpr(PatternExpr):
         search = Search([self.inner_pattern])
         if self.matches(node, search):
             return Match.of(search, self)
-        return FailedMatch(search.reason)
+        return FailedMatch(*search.reason)
 
     def matches(self, value: object, search: Search) -> bool:
         start = search.mark()

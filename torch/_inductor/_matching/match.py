@@ -391,12 +391,13 @@ class PatternMatcherPass:
         if not self.patterns:
             return 0
         graph = gm.graph if isinstance(gm, fx.GraphModule) else gm
-        if should_compute_mutation_region_ids(graph):
-            compute_mutation_region_ids(graph)
-        names = ["call_method"] if any(op == "call_method" for op, _ in self.patterns) else []
-        if any(op == "call_module" for op, _ in self.patterns):
-            names.append("call_module")
-        wanted = [node for node in graph.nodes if node.op in ("call_function", *names)]
+        targets = {target for op, target in self.patterns if op != "call_module"}
+        modules = any(op == "call_module" for op, _ in self.patterns)
+        wanted = [
+            node
+            for node in graph.nodes
+            if (node.op == "call_module" and modules) or _is_one_of(node.target, targets)
+        ]
         count = 0
         with self._observed(gm):
             for node in reversed(wanted):
@@ -415,12 +416,8 @@ class PatternMatcherPass:
         if node.op == "call_module":
             owner = graph.owning_module
             key = type(owner.get_submodule(node.target)) if owner is not None else key
-        try:
-            entries = self.patterns.get((node.op, key), ())
-        except TypeError:
-            return 0  # a target without a hash
         count = 0
-        for entry in entries:
+        for entry in self.patterns.get((node.op, key), ()):
             if node._erased:
                 break
             match = entry.pattern.match(node)
@@ -441,6 +438,15 @@ class PatternMatcherPass:
         self.patterns.clear()
 
 
+def _is_one_of(target: object, targets: set[object]) -> bool:
+    try:
+        return target in targets
+    except TypeError:
+        return False  # a target without a hash
+
+
 def _in_one_region(match: Match, graph: fx.Graph) -> bool:
     """Whether nothing is written between the nodes of a match."""
+    if should_compute_mutation_region_ids(graph):
+        compute_mutation_region_ids(graph)
     return len({get_mutation_region_id(graph, node) for node in match.nodes}) <= 1

@@ -162,7 +162,7 @@ class _SymbolicNumber(PatternExpr):
         found = value.meta.get("val") if isinstance(value, fx.Node) else value
         if isinstance(found, (int, torch.SymInt)) and str(found) == str(self.value):
             return True
-        return search.fail(f"{value} is not the size {self.value}")
+        return search.fail("{} is not the size {}", value, self.value)
 
 
 class _GraphReader:

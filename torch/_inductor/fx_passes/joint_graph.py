@@ -47,8 +47,8 @@ def joint_graph_passes(graph: fx.GraphModule) -> fx.GraphModule:
     run_custom_pass(graph, "joint_custom_post_pass", config.joint_custom_post_pass)
     if count:
         stable_topological_sort(graph.graph)
-    graph.graph.lint()
-    graph.recompile()
+        graph.graph.lint()
+        graph.recompile()
     return graph
 
 

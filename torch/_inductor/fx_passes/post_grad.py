@@ -8,6 +8,7 @@ from torch import fx
 from torch._inductor import config
 from torch._inductor._passes import run_custom_pass, run_pass
 from torch._inductor.custom_graph_pass import CustomInferenceAwareGraphPass
+from torch._inductor.fx_passes.pre_grad import PRE_GRAD_PATTERNS
 from torch._inductor.fx_passes.reinplace import (
     decompose_auto_functionalized,
     reinplace_inplaceable_ops,
@@ -56,31 +57,39 @@ def view_to_reshape(gm: fx.GraphModule) -> None:
 
 def post_grad_passes(gm: fx.GraphModule, is_inference: bool) -> None:
     """Changes the graph of a module in place."""
-    _custom(gm, "post_grad_custom_pre_pass", is_inference)
+    changed = _custom(gm, "post_grad_custom_pre_pass", is_inference)
     if config.use_post_grad_passes:
         run_pass(gm, "remove_noop_ops", remove_noop_ops, subsystem="post_grad_passes")
         if config.pattern_matcher:
-            for one in pass_patterns:
-                run_pass(gm, str(one.pass_name), one.apply, subsystem="post_grad_passes")
-            _asked_for(gm)
-    _custom(gm, "post_grad_custom_post_pass", is_inference)
-    stable_topological_sort(gm.graph)
-    run_pass(
+            changed |= _patterns(gm)
+    changed |= _custom(gm, "post_grad_custom_post_pass", is_inference)
+    if changed:
+        stable_topological_sort(gm.graph)
+    found = run_pass(
         gm, "reinplace_inplaceable_ops", reinplace_inplaceable_ops, subsystem="post_grad_passes"
     )
-    decompose_auto_functionalized(gm.graph)
-    _of_devices(gm)
-    gm.graph.eliminate_dead_code()
-    gm.graph.lint()
-    gm.recompile()
+    changed |= bool(found) | decompose_auto_functionalized(gm.graph) | _of_devices(gm)
+    if changed:  # checks and texts of a large graph take longer than all passes
+        gm.graph.eliminate_dead_code()
+        gm.graph.lint()
+        gm.recompile()
 
 
-def _of_devices(gm: fx.GraphModule) -> None:
+def _patterns(gm: fx.GraphModule) -> bool:
+    asked = [n for n in config.post_grad_fusion_options if n in PRE_GRAD_PATTERNS]
+    chosen = [*pass_patterns, *(PRE_GRAD_PATTERNS[name] for name in asked)]
+    counts = [
+        run_pass(gm, str(one.pass_name), one.apply, subsystem="post_grad_passes") for one in chosen
+    ]
+    return any(counts)
+
+
+def _of_devices(gm: fx.GraphModule) -> bool:
     """Passes that backends of other devices registered, for graphs with such tensors."""
     from torch._inductor.codegen.common import device_codegens
 
     if not any(found.custom_pass is not None for found in device_codegens.values()):
-        return
+        return False
     values = [node.meta.get("val") for node in gm.graph.nodes]
     kinds = dict.fromkeys(v.device.type for v in values if isinstance(v, torch.Tensor))
     for kind in kinds:
@@ -88,17 +97,11 @@ def _of_devices(gm: fx.GraphModule) -> None:
         if found is not None and found.custom_pass is not None:
             run = found.custom_pass
             run_custom_pass(gm, f"custom pass of {kind}", lambda _, run=run: run(gm))
+    return True
 
 
-def _custom(gm: fx.GraphModule, setting: str, is_inference: bool) -> None:
+def _custom(gm: fx.GraphModule, setting: str, is_inference: bool) -> bool:
     function = getattr(config, setting)
     aware = isinstance(function, CustomInferenceAwareGraphPass)
     run_custom_pass(gm, setting, function, *([is_inference] if aware else []))
-
-
-def _asked_for(gm: fx.GraphModule) -> None:
-    from torch._inductor.fx_passes.pre_grad import PRE_GRAD_PATTERNS
-
-    for name in config.post_grad_fusion_options:
-        if name in PRE_GRAD_PATTERNS:
-            run_pass(gm, name, PRE_GRAD_PATTERNS[name].apply, subsystem="post_grad_passes")
+    return function is not None

@@ -8,9 +8,29 @@ from collections.abc import Callable, Sequence
 from torch import fx
 from torch._inductor import config
 from torch._inductor._passes import run_custom_pass, run_pass
+from torch._inductor.fx_passes.matmul_passes import (
+    linear_permute_fusion,
+    linear_transpose,
+    permute_linear_fusion,
+    permute_matmul_fusion,
+    sink_cat_after_pointwise,
+    transpose_linear,
+    transpose_matmul,
+)
 from torch._inductor.pattern_matcher import PatternMatcherPass, stable_topological_sort
 
-__all__ = ["PRE_GRAD_FUSIONS", "PRE_GRAD_PATTERNS", "pre_grad_passes"]
+__all__ = [
+    "PRE_GRAD_FUSIONS",
+    "PRE_GRAD_PATTERNS",
+    "linear_permute_fusion",
+    "linear_transpose",
+    "permute_linear_fusion",
+    "permute_matmul_fusion",
+    "pre_grad_passes",
+    "sink_cat_after_pointwise",
+    "transpose_linear",
+    "transpose_matmul",
+]
 
 PRE_GRAD_PATTERNS: dict[str, PatternMatcherPass] = {}
 PRE_GRAD_FUSIONS: dict[str, Callable[[fx.GraphModule], object]] = {}
@@ -30,8 +50,14 @@ def pre_grad_passes(
             elif name in PRE_GRAD_FUSIONS:
                 fusion = PRE_GRAD_FUSIONS[name]
                 run_pass(gm, name, lambda _, run=fusion: run(gm), subsystem="pre_grad_passes")
+    if config.permute_fusion:
+        for fusion in (permute_linear_fusion, linear_permute_fusion, permute_matmul_fusion):
+            name = fusion.__name__
+            run_pass(gm, name, lambda _, run=fusion: run(gm), subsystem="pre_grad_passes")
     run_custom_pass(gm, "pre_grad_custom_pass", config.pre_grad_custom_pass)
-    stable_topological_sort(gm.graph)
-    gm.graph.lint()
-    gm.recompile()
+    asked = (config.pre_grad_fusion_options, config.permute_fusion, config.pre_grad_custom_pass)
+    if any(asked):
+        stable_topological_sort(gm.graph)
+        gm.graph.lint()
+        gm.recompile()
     return gm

@@ -126,9 +126,12 @@ def _mark(live: _Liveness, node: fx.Node) -> None:
     ReinplaceCounters.add_missed_bytes(trigger, sum(map(_bytes, missed)))
 
 
-def reinplace_inplaceable_ops_core(graph: fx.Graph) -> None:
+def reinplace_inplaceable_ops_core(graph: fx.Graph) -> bool:
     """Marks functionalised calls with what they must copy, and lets scatters into inputs write
-    where their result is copied to anyway."""
+    where their result is copied to anyway. Whether there was any."""
+    looked_for = {auto_functionalized, auto_functionalized_v2, *_IN_PLACE}
+    if not any(node.target in looked_for for node in graph.nodes if node.op == "call_function"):
+        return False
     live = _Liveness(graph)
     for node in list(graph.nodes):
         if node.target in (auto_functionalized, auto_functionalized_v2):
@@ -142,11 +145,12 @@ def reinplace_inplaceable_ops_core(graph: fx.Graph) -> None:
                 copy = live.written_back[first]
                 copy.replace_all_uses_with(first)
                 graph.erase_node(copy)
+    return True
 
 
-def reinplace_inplaceable_ops(graph: fx.Graph) -> None:
+def reinplace_inplaceable_ops(graph: fx.Graph) -> bool:
     """reinplace_inplaceable_ops_core under the name of the pass."""
-    reinplace_inplaceable_ops_core(graph)
+    return reinplace_inplaceable_ops_core(graph)
 
 
 # ---- functionalised calls as calls ----------------------------------------------------------
@@ -225,13 +229,17 @@ def _view_of(graph: fx.Graph, bases: list, kwargs: dict[str, object], name: str)
     return base
 
 
-def decompose_auto_functionalized(graph: fx.Graph) -> None:
+def decompose_auto_functionalized(graph: fx.Graph) -> bool:
     """Calls of functionalised operators become calls of the operators, on copies where the pass
-    above found no other way."""
-    for node in list(graph.nodes):
-        if node.target in (auto_functionalized, auto_functionalized_v2):
-            _decompose(graph, node)
+    above found no other way. Whether there was any."""
+    hops = (auto_functionalized, auto_functionalized_v2)
+    found = [n for n in graph.nodes if any(n.target is hop for hop in hops)]
+    for node in found:
+        _decompose(graph, node)
+    if not found:
+        return False
     for node in list(graph.nodes):
         if node.target is aten.copy_.default and node.args[0] is node.args[1]:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
+    return True
