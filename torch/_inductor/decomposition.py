@@ -7,13 +7,11 @@ import functools
 from collections.abc import Callable
 
 import torch
-from torch._decomp import get_decompositions
 from torch._inductor import config
 
 __all__ = [
     "decompositions",
     "fast_random_decomps",
-    "get_decompositions",
     "inductor_decompositions",
     "register_decomposition",
     "remove_decompositions",
@@ -24,6 +22,16 @@ Table = dict[object, Callable]
 # Operators that are traced as what they are composed of. Users add to it.
 decompositions: Table = {}
 inductor_decompositions = decompositions
+
+
+def __getattr__(name: str) -> object:
+    """get_decompositions and core_aten_decompositions of torch._decomp, which takes a while to
+    import."""
+    if name in ("get_decompositions", "core_aten_decompositions"):
+        import torch._decomp
+
+        return getattr(torch._decomp, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def register_decomposition(ops: object) -> Callable[[Callable], Callable]:

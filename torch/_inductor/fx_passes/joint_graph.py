@@ -27,12 +27,21 @@ pass_patterns = [patterns]
 
 @functools.cache
 def lazy_init() -> None:
-    """Patterns that take time to trace are registered here; there are none."""
+    """Registers patterns of operators that few graphs hold."""
+    convert = torch.ops.prims.convert_element_type.default
+    inner = CallFunction(convert, KeywordArg("arg"), KeywordArg("dtype1"))
+    pattern = CallFunction(convert, inner, KeywordArg("dtype2"))
+    register_graph_pattern(pattern, pass_dict=patterns)(pointless_convert)
+
+
+def _has_prims(graph: fx.Graph) -> bool:
+    return any(getattr(node.target, "namespace", None) == "prims" for node in graph.nodes)
 
 
 def joint_graph_passes(graph: fx.GraphModule) -> fx.GraphModule:
     """Changes a traced graph in place."""
-    lazy_init()
+    if _has_prims(graph.graph):
+        lazy_init()
     run_custom_pass(graph, "joint_custom_pre_pass", config.joint_custom_pre_pass)
     from torch._inductor.fx_passes.post_grad import remove_noop_ops
 
@@ -95,16 +104,6 @@ def _widens(narrow: torch.dtype, wide: torch.dtype) -> bool:
     )
 
 
-@register_graph_pattern(
-    CallFunction(
-        torch.ops.prims.convert_element_type.default,
-        CallFunction(
-            torch.ops.prims.convert_element_type.default, KeywordArg("arg"), KeywordArg("dtype1")
-        ),
-        KeywordArg("dtype2"),
-    ),
-    pass_dict=patterns,
-)
 def pointless_convert(match: Match, arg: fx.Node, dtype1: torch.dtype, dtype2: torch.dtype) -> None:
     """A conversion to a wider floating dtype and on from there loses nothing by leaving the first
     out."""

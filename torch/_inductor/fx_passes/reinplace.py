@@ -4,17 +4,13 @@ writes into copies; where the old value is dead they are turned back."""
 from __future__ import annotations
 
 import operator
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
 import torch
 from torch import fx
 from torch._dynamo.utils import ReinplaceCounters, ReInplaceTrigger
-from torch._higher_order_ops.auto_functionalize import (
-    auto_functionalized,
-    auto_functionalized_v2,
-    get_mutable_args,
-)
 
 __all__ = [
     "decompose_auto_functionalized",
@@ -31,6 +27,18 @@ _IN_PLACE = {
     aten.scatter_add.default: aten.scatter_add_.default,
     aten.index_add.default: aten.index_add_.default,
 }
+
+
+def _hops() -> tuple[object, ...]:
+    """auto_functionalized and its second form; nothing before somebody has imported them, since
+    then no graph holds them."""
+    module = sys.modules.get("torch._higher_order_ops.auto_functionalize")
+    return () if module is None else (module.auto_functionalized, module.auto_functionalized_v2)
+
+
+def _written_names(op: torch._ops.OpOverload) -> list[str]:
+    written = [a for a in op._schema.arguments if a.alias_info and a.alias_info.is_write]
+    return [a.name for a in written]
 
 
 def _storage(node: fx.Node) -> object:
@@ -100,9 +108,9 @@ def _results(node: fx.Node, index: int) -> list[fx.Node]:
 def _mark(live: _Liveness, node: fx.Node) -> None:
     """Notes on a functionalised call which arguments have to be copied."""
     op = node.args[0]
-    names, _ = get_mutable_args(op)
+    names = _written_names(op)
     first = max(len(op._schema.returns), 1)
-    if node.target is auto_functionalized:
+    if node.target is _hops()[0]:
         written = [(name, node.kwargs.get(name)) for name in names]
         trigger = ReInplaceTrigger.AUTO_FUNC_V1
     else:
@@ -129,12 +137,12 @@ def _mark(live: _Liveness, node: fx.Node) -> None:
 def reinplace_inplaceable_ops_core(graph: fx.Graph) -> bool:
     """Marks functionalised calls with what they must copy, and lets scatters into inputs write
     where their result is copied to anyway. Whether there was any."""
-    looked_for = {auto_functionalized, auto_functionalized_v2, *_IN_PLACE}
+    looked_for = {*_hops(), *_IN_PLACE}
     if not any(node.target in looked_for for node in graph.nodes if node.op == "call_function"):
         return False
     live = _Liveness(graph)
     for node in list(graph.nodes):
-        if node.target in (auto_functionalized, auto_functionalized_v2):
+        if node.target in _hops():
             _mark(live, node)
         elif node.target in _IN_PLACE:
             first = node.args[0]
@@ -176,11 +184,11 @@ def _mode_of(node: fx.Node):
 
 def _decompose(graph: fx.Graph, node: fx.Node) -> None:
     op = node.args[0]
-    names, _ = get_mutable_args(op)
+    names = _written_names(op)
     returned = max(len(op._schema.returns), 1)
     kwargs = dict(node.kwargs)
     with graph.inserting_before(node):
-        if node.target is auto_functionalized:
+        if node.target is _hops()[0]:
             copied = node.meta.get("only_clone_these_tensors", names)
             for name in names:
                 if name in copied and kwargs.get(name) is not None:
@@ -232,7 +240,7 @@ def _view_of(graph: fx.Graph, bases: list, kwargs: dict[str, object], name: str)
 def decompose_auto_functionalized(graph: fx.Graph) -> bool:
     """Calls of functionalised operators become calls of the operators, on copies where the pass
     above found no other way. Whether there was any."""
-    hops = (auto_functionalized, auto_functionalized_v2)
+    hops = _hops()
     found = [n for n in graph.nodes if any(n.target is hop for hop in hops)]
     for node in found:
         _decompose(graph, node)
