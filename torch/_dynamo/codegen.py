@@ -20,6 +20,7 @@ from torch._dynamo.source import (
     GetItemSource,
     GlobalSource,
     LocalSource,
+    NumpyTensorSource,
     TensorPropertySource,
     TorchFunctionModeStackSource,
     TupleIteratorGetItemSource,
@@ -236,6 +237,8 @@ class Codegen:
             return f"{base}[{self.source(source.index)}]"
         if isinstance(source, GetItemSource):
             return f"{base}[{self.constant(source.index)}]"
+        if isinstance(source, NumpyTensorSource):
+            return f"{self.const(torch.as_tensor)}({base})"
         if isinstance(source, WeakRefCallSource):
             return f"{base}()"
         if isinstance(source, TypeSource):

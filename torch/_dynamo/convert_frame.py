@@ -3,6 +3,7 @@ cache or says that the frame runs as it is."""
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
 import logging
@@ -42,7 +43,7 @@ __all__ = ["ConvertFrame", "GlobalStateGuard", "register_bytecode_hook"]
 
 log = logging.getLogger("torch._dynamo")
 BytecodeHook = Callable[[types.CodeType, types.CodeType], types.CodeType | None]
-_bytecode_hooks: dict[int, BytecodeHook] = {}
+_bytecode_hooks: collections.OrderedDict[int, BytecodeHook] = collections.OrderedDict()
 
 
 def register_bytecode_hook(hook: BytecodeHook) -> RemovableHandle:

@@ -17,6 +17,7 @@ from torch._dynamo.exc import (
     raise_observed,
     unimplemented,
 )
+from torch._dynamo.variables import numpy_arrays
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import (
     FALSE,
@@ -35,6 +36,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import GetAttrVariable
+from torch._dynamo.variables.numpy_arrays import NumpyNdarrayVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
     _MISSING,
@@ -193,6 +195,8 @@ class DataModel:
                 unimplemented(
                     "Data-dependent branching", f"not {a!r}", "the truth of a tensor's data"
                 )
+        if isinstance(a, NumpyNdarrayVariable):
+            return numpy_arrays.call(self, op, [a], {})
         if isinstance(a, ConstantVariable):
             try:
                 return wrap_result(self, op(a.value))
@@ -212,6 +216,8 @@ class DataModel:
 
     def binary(self, op: Callable, a: VariableTracker, b: VariableTracker) -> VariableTracker:
         """op(a, b)"""
+        if isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable):
+            return self._array_binary(op, a, b)
         if type(a) is ConstantVariable and type(b) is ConstantVariable:
             try:
                 return wrap_result(self, op(a.value, b.value))
@@ -231,6 +237,16 @@ class DataModel:
         if found is not None:
             return found
         return self._by_special_methods(op, a, b)
+
+    def _array_binary(
+        self, op: Callable, a: VariableTracker, b: VariableTracker
+    ) -> VariableTracker:
+        if op not in INPLACE or not isinstance(a, NumpyNdarrayVariable):
+            return numpy_arrays.call(self, op, [a, b], {})
+        a.check_own(b)
+        result = numpy_arrays.call(self, INPLACE[op], [a, b], {})
+        a.overwrite(self, result)
+        return a
 
     def _has_override(self, vt: VariableTracker) -> bool:
         return isinstance(vt, UserDefinedObjectVariable)
@@ -716,6 +732,9 @@ class DataModel:
                     return vt.bind(self, method, raw).call_function(self, [], {})
                 if raw is not getattr(object, method) and raw is not _MISSING:
                     return vt.call_c_method(self, method, [], {})
+            if vt.value is not None and vt.source is not None and not self.overrides(vt, name):
+                self.out.guard(vt.source, "ID_MATCH", vt.value)
+                return ConstantVariable(object.__repr__(vt.value))
         if isinstance(vt, BaseListVariable | ConstDictVariable) and not any(
             isinstance(x, TensorVariable) for x in vt.children()
         ):

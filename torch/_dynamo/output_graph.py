@@ -121,7 +121,7 @@ class OutputGraph:
         self.values: dict[str, object] = {}
         self.attrs: dict[str, object] = {}
         # The modules whose forward is running: their place in the program and their class.
-        self.module_stack: dict[str, tuple[str, type]] = {}
+        self.module_stack: dict[str, tuple[str, type | str]] = {}
         # The operators whose functions are being traced.
         self.operators: list[tuple[str, object]] = []
         self.graph_module: torch.fx.GraphModule | None = None
@@ -287,6 +287,13 @@ class OutputGraph:
                     arg.node = made
                     return arg
         return self.wrap_node(tx, made, result)
+
+    def enter_module(self, name: str, cls: type) -> None:
+        """The forward of a module begins. A compiled graph names the class: to refer to it would
+        keep it alive, since the graph hangs on the code of its own forward."""
+        kind = cls if self.options.export else f"{cls.__module__}.{cls.__qualname__}"
+        key = re.sub(r"\W+", "_", name)
+        self.module_stack = {**self.module_stack, key: (name, kind)}
 
     def _describe(self, tx: Frame, node: torch.fx.Node) -> None:
         """Says in the node where in the program it comes from."""

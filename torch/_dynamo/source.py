@@ -147,6 +147,15 @@ class ClassDictSource(ChainedSource):
 
 
 @dataclasses.dataclass(frozen=True)
+class NumpyTensorSource(ChainedSource):
+    """An array of NumPy as a tensor that shares its memory."""
+
+    def name(self) -> str:
+        """___from_numpy(base)"""
+        return f"___from_numpy({self.base.name()})"
+
+
+@dataclasses.dataclass(frozen=True)
 class WeakRefCallSource(ChainedSource):
     """What a weak reference refers to."""
 

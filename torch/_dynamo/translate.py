@@ -31,7 +31,6 @@ from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
 from torch._guards import active_fake_mode, tracing
 from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode
-from torch.utils import _pytree as torch_pytree
 
 if TYPE_CHECKING:
     from torch._dynamo.opcodes import Instruction
@@ -163,7 +162,7 @@ class RootFrame(Frame):
             self.locals[name] = LazyVariableTracker(self, value, source)
         own = values.get("self")
         if isinstance(own, torch.nn.Module):
-            self.out.module_stack = {"L_self_": ("L['self']", type(own))}
+            self.out.enter_module("L['self']", type(own))
         for name in self.code.co_cellvars:
             self.cells[name] = CellVariable(name, self.locals.pop(name, None))
         for name, cell in zip(self.code.co_freevars, closure or (), strict=True):
@@ -453,9 +452,10 @@ def _attempt(
 
 def _given_mode(values: dict[str, object]) -> FakeTensorMode | None:
     """The mode of fake tensors among the arguments, or the one that is active."""
-    for leaf in torch_pytree.tree_leaves(list(values.values())):
-        if isinstance(leaf, torch.Tensor) and torch._C._is_fake(leaf):
-            return torch._C._fake_mode_of(leaf)
+    for value in values.values():
+        for part in value if type(value) in (tuple, list) else (value,):
+            if isinstance(part, torch.Tensor) and torch._C._is_fake(part):
+                return torch._C._fake_mode_of(part)
     return active_fake_mode()
 
 

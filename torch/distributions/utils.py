@@ -71,6 +71,10 @@ def _holds(valid: Tensor) -> bool:
     return bool(_plain(valid).all())
 
 
+# Compiled code does not check parameters: that would read their values.
+_holds._torchdynamo_rule = ("value", True)
+
+
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """Sums over the last ``dim`` dimensions."""
     return value.flatten(-dim).sum(-1) if dim > 0 else value

@@ -62,6 +62,7 @@ from torch._dynamo.variables.misc import (
     UnknownVariable,
     WeakRefVariable,
 )
+from torch._dynamo.variables.numpy_arrays import is_numpy
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
@@ -318,6 +319,9 @@ def _function(tx: Frame, value: types.FunctionType, source: Source | None) -> Va
 
 
 def _method(tx: Frame, value: types.MethodType, source: Source | None) -> VariableTracker:
+    if not isinstance(value.__func__, types.FunctionType) and is_numpy(value):
+        _guard(tx, source, "TYPE_MATCH", types.MethodType)
+        return BuiltinVariable(value, source)
     obj = wrap(tx, value.__self__, AttrSource(source, "__self__") if source else None)
     func = wrap(tx, value.__func__, AttrSource(source, "__func__") if source else None)
     _guard(tx, source, "TYPE_MATCH", types.MethodType)
@@ -420,7 +424,7 @@ _EXACT.update(
 
 
 def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker:
-    from torch._dynamo.variables import ctx_manager
+    from torch._dynamo.variables import ctx_manager, numpy_arrays
     from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 
     cls = type(value)
@@ -470,14 +474,27 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
         _guard(tx, source, "ID_MATCH", value)
         reason = getattr(value, "_torchdynamo_disable_msg", None)
         return SkipFunctionVariable(value, source, reason)
+    if cls.__module__.partition(".")[0] == "numpy":
+        found = numpy_arrays.wrap(tx, value, source)
+        if found is not None:
+            return found
     manager = ctx_manager.existing(tx, value, source)
     if manager is not None:
         return manager
+    if callable(value) and is_numpy(value):
+        _guard(tx, source, "ID_MATCH", value)
+        return BuiltinVariable(value, source)
     if isinstance(value, tuple):
         found = _tuple_subclass(tx, value, source)
         if found is not None:
             return found
     return _object(tx, value, source)
+
+
+def remember(tx: Frame, value: object, made: VariableTracker) -> None:
+    """Another look at the object finds the same tracker."""
+    tx.out.known[id(value)] = made
+    tx.out.keep.append(value)
 
 
 def _tuple_subclass(tx: Frame, value: tuple, source: Source | None) -> VariableTracker | None:

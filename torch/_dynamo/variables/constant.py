@@ -162,6 +162,8 @@ class ConstantVariable(VariableTracker):
         return False
 
     def as_proxy(self) -> object:
+        if type(self.value).__module__ == "numpy":
+            return self.value.item()
         return self.value
 
     def reconstruct(self, cg: Codegen) -> str:

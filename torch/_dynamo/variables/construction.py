@@ -17,6 +17,7 @@ import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.variables import iter as iterators
+from torch._dynamo.variables import numpy_arrays
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable, fold
 from torch._dynamo.variables.constant import (
@@ -143,8 +144,12 @@ def instantiate(
         return manager
     if is_namedtuple(value):
         return _namedtuple(tx, value, args, kwargs)
+    if issubclass(value, tuple) and hasattr(value, "n_fields"):
+        return NamedTupleVariable(args[0].unpack(tx), value)
     if issubclass(value, torch.Tensor):
         return _tensor_of_class(tx, cls, args, kwargs)
+    if numpy_arrays.is_numpy(value):
+        return numpy_arrays.construct(tx, value, args, kwargs)
     if is_constant_type(value):
         return fold(tx, value, args, kwargs) or unimplemented(
             "constructor", f"{value}({args})", "an argument is not known while tracing"

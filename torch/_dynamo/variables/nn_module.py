@@ -4,7 +4,6 @@ and modules."""
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -127,8 +126,7 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
         self._initialise_lazy(tx, args, kwargs)
         outer = tx.out.module_stack
         if self.source is not None:
-            name = self.source.name()
-            tx.out.module_stack = {**outer, re.sub(r"\W+", "_", name): (name, self.cls)}
+            tx.out.enter_module(self.source.name(), self.cls)
         try:
             return self._call(tx, args, kwargs)
         finally:

@@ -36,7 +36,6 @@ _KNOWN = frozenset(
 _COMPUTED = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 _REFUSED_METHODS = {
     "data_ptr": "the address of memory is not known while tracing",
-    "numpy": "NumPy arrays are not traced",
     "tolist": "the values are not known while tracing",
     "backward": "the backward pass is not traced",
     "untyped_storage": "storages are not traced",
@@ -329,6 +328,16 @@ def _as_subclass(self: TensorVariable, tx: Frame, cls: VariableTracker) -> objec
     return made
 
 
+def _numpy(self: TensorVariable, tx: Frame, *, force: VariableTracker | None = None) -> object:
+    from torch._dynamo.variables.numpy_arrays import NumpyNdarrayVariable
+
+    forced = force is not None and tx.truth(force)
+    if (self.fake.requires_grad and not forced) or self.fake.device.type != "cpu":
+        unimplemented("Tensor.numpy", repr(self), "only plain tensors of the CPU become arrays")
+    plain = self.call_method(tx, "detach", [], {}) if self.fake.requires_grad else self
+    return NumpyNdarrayVariable(plain)
+
+
 def _hook(method: str) -> object:
     def run(self: TensorVariable, tx: Frame, hook: VariableTracker) -> object:
         from torch._dynamo.variables import hooks
@@ -339,6 +348,7 @@ def _hook(method: str) -> object:
 
 
 _METHODS = {
+    "numpy": _numpy,
     "register_hook": _hook("register_hook"),
     "register_post_accumulate_grad_hook": _hook("register_post_accumulate_grad_hook"),
     "size": _size,

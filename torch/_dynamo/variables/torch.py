@@ -3,6 +3,7 @@ of the process, each by one rule."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import types
@@ -16,6 +17,7 @@ from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.polyfills import transforms
 from torch._dynamo.trace_rules import CONSTANT, FORBID, GRAPH, INLINE, MARKED, SKIP, handler
+from torch._dynamo.variables import numpy_arrays
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.builtin import call_c_function, fold
 from torch._dynamo.variables.constant import FALSE, NONE, ConstantVariable
@@ -61,6 +63,8 @@ def call(
         return VariableTracker.build(tx, rule[1]).call_function(tx, args, kwargs)
     if isinstance(rule, tuple) and rule[0] == "value":
         return VariableTracker.build(tx, rule[1])
+    if rule is SKIP and torch._dynamo.config.trace_numpy and numpy_arrays.is_numpy(value):
+        return numpy_arrays.call(tx, value, args, kwargs)
     found = call_c_function(tx, value, args, kwargs) if rule is SKIP else None
     if found is not None:
         return found
@@ -365,17 +369,47 @@ def _manual_seed(tx: Frame, seed: VariableTracker) -> VariableTracker:
     unimplemented("torch.manual_seed", repr(seed), "it changes the state of the generator")
 
 
-@handler(torch.tensor, torch.as_tensor)
-def _tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    target = torch.tensor
+@handler(torch.from_numpy)
+def _from_numpy(tx: Frame, array: VariableTracker) -> VariableTracker:
+    if not isinstance(array, numpy_arrays.NumpyNdarrayVariable) or array.scalar:
+        raise_error(tx, TypeError, "expected np.ndarray (got " + array.python_type().__name__ + ")")
+    return array.tensor
+
+
+@handler(torch.as_tensor)
+def _as_tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    if isinstance(data, numpy_arrays.NumpyNdarrayVariable):
+        data = data.tensor
     if isinstance(data, TensorVariable):
         named = {k: v for k, v in kwargs.items() if k in ("dtype", "device")}
         return tx.out.call(tx, torch.as_tensor, [data], named)
+    return _tensor(tx, data, **kwargs)
+
+
+@handler(torch.tensor)
+def _tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    if isinstance(data, numpy_arrays.NumpyNdarrayVariable):
+        data = data.tensor
+    if isinstance(data, TensorVariable):
+        wanted = kwargs.pop("requires_grad", None)
+        kwargs.pop("pin_memory", None)
+        copy = data.call_method(tx, "detach", [], {}).call_method(tx, "clone", [], {})
+        if kwargs:
+            copy = copy.call_method(tx, "to", [], kwargs)
+        return copy if wanted is None else copy.call_method(tx, "requires_grad_", [wanted], {})
     if isinstance(data, BaseListVariable) and any(
-        isinstance(c, TensorVariable) for c in data.items
+        isinstance(item.realize(), TensorVariable) for item in data.items
     ):
-        unimplemented("torch.tensor", repr(data), "a list that holds tensors")
-    return tx.out.call(tx, target, [data], kwargs)
+        return tx.out.call(tx, _tensor_of_numbers, [data], kwargs)
+    return tx.out.call(tx, torch.tensor, [data], kwargs)
+
+
+def _tensor_of_numbers(items: list, **kwargs: object) -> torch.Tensor:
+    """torch.tensor of a list that holds tensors of one element: a copy of their numbers."""
+    options = {k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None}
+    parts = [torch.as_tensor(item, **options).detach().reshape(()) for item in items]
+    dtype = functools.reduce(torch.promote_types, [part.dtype for part in parts])
+    return torch.stack([part.to(dtype) for part in parts])
 
 
 def apply_autograd_function(
