@@ -89,6 +89,19 @@ def test_compiled_kernel_reads_rows_columns_and_numbers() -> None:
 
 
 @needs_compiler
+def test_compiled_kernel_keeps_several_gathered_operands_apart() -> None:
+    x, y, z = torch.randn(6, 5, 4), torch.randn(4, 5, 6), torch.randn(5, 6, 4)
+
+    def fn(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        first = (x + 1).exp() / y.permute(2, 1, 0)
+        return torch.atan2(z.permute(1, 0, 2), first) * x.flip(0)[:, :1]
+
+    run_hot(fn, x, y, z)
+    assert counters["inductor"]["kernels_compiled"] >= 1
+    assert torch._C._inductor.rejected_kernels() == 0
+
+
+@needs_compiler
 def test_kernel_inside_of_a_chain_and_of_a_reduction_is_compiled() -> None:
     x = torch.randn(300, 65)
     run_hot(lambda x: ((x * 2 + 1).softmax(-1) * x + 1).sum(-1), x)

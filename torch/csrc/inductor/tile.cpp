@@ -127,14 +127,17 @@ class Pass {
       direct_[r].place = patterns;
       patterns += (longest_ + access.dims[0].size) * program.register_size + 64;
     }
-    scratch_ = thread_scratch(static_cast<size_t>(width_ * program.registers + lone + patterns));
+    function_ = program.tier ? program.tier->function() : nullptr;
+    // A compiled kernel reads all rows at once: they share no registers.
+    const int64_t apart = function_ ? width_ * static_cast<int64_t>(direct_.size()) : 0;
+    scratch_ =
+        thread_scratch(static_cast<size_t>(width_ * program.registers + lone + patterns + apart));
     lone_ = scratch_ + width_ * program.registers;
     patterns_ = lone_ + lone;
-    function_ = program.tier ? program.tier->function() : nullptr;
+    apart_ = patterns_ + patterns;
   }
 
   void tile(int64_t begin, int64_t n) {
-    for (size_t r = 0; r < direct_.size(); ++r) direct_[r].known = false;
     if (C10_LIKELY(function_ == nullptr))
       loops(begin, n);
     else if (!program_.tier->is_trusted())
@@ -145,6 +148,7 @@ class Pass {
 
  private:
   void loops(int64_t begin, int64_t n) {
+    forget_rows(false);
     for (const TileStep& step : program_.steps) {
       char* data[5];
       int64_t strides[5];
@@ -156,10 +160,16 @@ class Pass {
     }
   }
 
+  void forget_rows(bool apart) {
+    for (size_t r = 0; r < direct_.size(); ++r) direct_[r].known = false;
+    is_apart_ = apart;
+  }
+
   // The compiled kernel, with outputs at `outputs` if given. False for strides that it does not
   // take.
   bool compiled(int64_t begin, int64_t n, char* const* outputs) {
     const std::vector<TierOperand>& operands = program_.tier->operands();
+    forget_rows(true);
     c10::SmallVector<char*, 16> data;
     c10::SmallVector<int64_t, 16> strides;
     for (const TierOperand& operand : operands) {
@@ -269,7 +279,7 @@ class Pass {
         direct.data = direct.pattern + begin % period * place.size;
         direct.stride = place.size;
       } else {
-        direct.data = scratch_ + access.scratch * width_;
+        direct.data = is_apart_ ? apart_ + place.rows * width_ : scratch_ + access.scratch * width_;
         direct.stride = place.size;
         gather(access, base, direct.data, place.size, begin, begin + n);
       }
@@ -291,7 +301,8 @@ class Pass {
 
   const TileProgram& program_;
   char* const* pointers_;
-  char *scratch_, *lone_, *patterns_;
+  char *scratch_, *lone_, *patterns_, *apart_;
+  bool is_apart_ = false;
   int64_t width_, longest_;
   CompiledTile function_ = nullptr;
   c10::SmallVector<Direct, 8> direct_;
