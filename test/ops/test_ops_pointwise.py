@@ -306,6 +306,14 @@ def test_out_of_an_operator_that_keeps_the_dtype_has_that_dtype(name):
         getattr(torch, name)(x, out=torch.empty(2, dtype=torch.float64))
 
 
+def test_conjugate_of_a_real_tensor_is_the_tensor_itself():
+    real, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+    assert torch.conj_physical(real) is real and leaf.conj_physical() is leaf
+    pair = torch.tensor([1 + 2j])
+    assert torch.conj_physical(pair).tolist() == [1 - 2j] and pair.tolist() == [1 + 2j]
+    assert pair.conj_physical_() is pair and pair.tolist() == [1 - 2j]
+
+
 @pytest.mark.parametrize("name", ["isposinf", "isneginf", "signbit"])
 def test_out_of_a_predicate_is_boolean(name):
     x = torch.tensor([float("inf"), float("-inf"), 1.0])

@@ -77,11 +77,6 @@ def _add_relu_number_(self: Tensor, other: float, alpha: float = 1) -> Tensor:
     return self.add_(other, alpha=alpha).relu_()
 
 
-@composed("_conj_physical(Tensor self) -> Tensor", out="out")
-def _conj_physical(self: Tensor) -> Tensor:
-    return self.conj().clone() if self.is_complex() else self.clone()
-
-
 @composed(
     "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor"

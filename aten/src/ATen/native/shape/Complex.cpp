@@ -6,6 +6,7 @@
 #include <ATen/native/shape/Native.h>
 
 #include <ATen/ops/_conj.h>
+#include <ATen/ops/_conj_physical.h>
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/conj_physical.h>
@@ -71,6 +72,12 @@ Tensor conj(const Tensor& self) {
   if (!self.is_complex()) return self;
   // Kernels of other layouts read the parts, which do not carry the flag of the whole.
   return self.layout() == c10::kStrided ? at::_conj(self) : at::conj_physical(self);
+}
+Tensor conj_physical(const Tensor& self) {
+  return self.is_complex() ? at::_conj_physical(self) : self;
+}
+Tensor& conj_physical_out(const Tensor& self, Tensor& out) {
+  return at::_conj_physical_out(out, self);
 }
 Tensor resolve_conj(const Tensor& self) {
   if (!self.is_conj()) return self;

@@ -25,7 +25,7 @@ constexpr const char* kKeepZero[] = {
     "erf",      "erfinv",     "deg2rad", "rad2deg", "isnan",    "isinf", "isposinf",
     "isneginf", "nan_to_num", "angle",   "square",  "positive", "pow",   "floor_divide"};
 // These also commute with sums, so that elements with equal indices may stay apart.
-constexpr const char* kLinear[] = {"neg", "conj_physical", "mul", "div", "_conj", "_neg_view"};
+constexpr const char* kLinear[] = {"neg", "_conj_physical", "mul", "div", "_conj", "_neg_view"};
 
 bool listed(const char* const* names, size_t count, std::string_view name) {
   for (size_t i = 0; i < count; ++i)
