@@ -250,3 +250,14 @@ def test_tensor_that_loses_its_only_symbolic_dimension_stays_a_tensor():
 
     module = make_fx(program, tracing_mode="symbolic")(torch.zeros(3))
     assert module(torch.tensor([5.0, 5.0, 0.0])).item() == 1.0
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_indexed_tensor_of_symbolic_size_lies_in_memory_as_the_real_one(place):
+    def program(x):
+        return x[(slice(None),) * place + (torch.tensor([1, 0]),)]
+
+    x = torch.arange(60.0).reshape(3, 4, 5).permute(2, 0, 1)
+    module = make_fx(program, tracing_mode="symbolic")(x)
+    held = module.graph.output_node().args[0].meta["val"]
+    assert [int(n) for n in held.stride()] == list(program(x).stride())

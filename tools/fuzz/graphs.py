@@ -212,6 +212,11 @@ class Maker:
     def by_memory(self) -> None:
         i = self.pick()
         t = self.state[i]
+        owner = t._base if t._is_view() else t
+        if not owner.is_contiguous() and not any(
+            owner is s for s in self.state[: len(self.inputs)]
+        ):
+            return  # how a result lies in memory is no part of a program's meaning
         elements = t.untyped_storage().nbytes() // t.element_size()
         if elements < 2:
             return

@@ -1,9 +1,10 @@
 // See SymbolicShapes.h.
 #include <ATen/iter/SymbolicShapes.h>
 
-#include <algorithm>
-
+#include <ATen/iter/DimensionOrder.h>
 #include <c10/core/SymbolicGeometry.h>
+
+#include <algorithm>
 
 namespace at {
 
@@ -32,24 +33,24 @@ bool same_sizes(const Tensor& t, SymIntArrayRef shape) {
   return true;
 }
 
-// Innermost first, by the strides of the first operand that tells two dimensions apart.
+// Innermost first, as plain tensors of the traced run's sizes would have it.
 DimVector traced_order(SymIntArrayRef shape, ArrayRef<const Tensor*> operands) {
   const int64_t ndim = static_cast<int64_t>(shape.size());
-  DimVector order;
-  for (int64_t d = ndim - 1; d >= 0; --d) order.push_back(d);
-  const auto stride = [&](const Tensor& t, int64_t d) -> int64_t {
-    const int64_t own = d - (ndim - t.dim());
-    if (own < 0 || t.sym_sizes()[own].hint() == 1) return 0;
-    return t.sym_strides()[own].hint().value_or(0);
-  };
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    for (const Tensor* t : operands) {
-      const int64_t x = stride(*t, a), y = stride(*t, b);
-      if (x != 0 && y != 0 && x != y) return x < y;
+  DimVector sizes;
+  for (const SymInt size : shape) sizes.push_back(size.hint().value_or(2));
+  c10::SmallVector<DimVector, 4> lists;
+  for (const Tensor* t : operands) {
+    DimVector strides(static_cast<size_t>(ndim), 0);
+    const int64_t missing = ndim - t->dim();
+    for (int64_t d = missing; d < ndim; ++d) {
+      const bool spread = t->sym_sizes()[d - missing].hint() == 1 && sizes[d] != 1;
+      if (!spread) strides[d] = t->sym_strides()[d - missing].hint().value_or(0);
     }
-    return false;
-  });
-  return order;
+    lists.push_back(std::move(strides));
+  }
+  c10::SmallVector<IntArrayRef, 4> refs;
+  for (const DimVector& list : lists) refs.push_back(list);
+  return dimension_order(sizes, refs);
 }
 
 void guard_order(ArrayRef<const Tensor*> operands, const DimVector& order) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <ATen/iter/Cast.h>
+#include <ATen/iter/DimensionOrder.h>
 #include <ATen/iter/ShortRows.h>
 #include <ATen/parallel/Stretches.h>
 
@@ -65,8 +66,9 @@ int outer_than(int64_t a, int64_t b, IntArrayRef shape, ArrayRef<IntArrayRef> st
   return 0;
 }
 
-// Dimensions from the innermost outwards. Starts from row-major order and moves a dimension only
-// when an operand's strides ask for it, so ties keep row-major order.
+} // namespace
+
+// Starts from row-major order and moves a dimension only when an operand's strides ask for it.
 DimVector dimension_order(IntArrayRef shape, ArrayRef<IntArrayRef> strides) {
   const int64_t n = static_cast<int64_t>(shape.size());
   DimVector order(n);
@@ -85,7 +87,6 @@ DimVector dimension_order(IntArrayRef shape, ArrayRef<IntArrayRef> strides) {
   }
   return order;
 }
-} // namespace
 
 void TensorIterator::reorder() {
   c10::SmallVector<IntArrayRef, 4> strides;

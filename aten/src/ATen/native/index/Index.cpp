@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/Sizes.h>
 #include <ATen/native/index/AdvancedIndex.h>
@@ -125,31 +126,60 @@ void broadcast_into(SymDimVector& shape, SymIntArrayRef other) {
   shape = merged;
 }
 
-// The result of indexing with positions where sizes are symbolic; it lies row by row.
+// An index tensor as it lies along the dimensions of the result: `shape` begins at `first`.
+Tensor along_result(const Tensor& index, SymIntArrayRef sizes, size_t first, size_t dims) {
+  std::vector<SymInt> strides(sizes.size(), SymInt(0));
+  const size_t own = static_cast<size_t>(index.dim());
+  for (size_t back = 1; back <= own; ++back) {
+    if (c10::guard_or_false(c10::sym_eq(index.sym_sizes()[own - back], 1))) continue;
+    strides[first + dims - back] = index.sym_strides()[own - back];
+  }
+  return detail::view_of_symint(index, sizes, strides, index.sym_storage_offset());
+}
+
+// The result of indexing with positions where sizes are symbolic. Its layout is that of a pointwise
+// operator over self, still along the index dimensions, and the index tensors, still along others.
 Tensor index_symbolic(const Tensor& self, OptionalTensorList indices) {
   TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
                     "too many indices for tensor of dimension ", self.dim(), " (got ",
                     indices.size(), ")");
-  SymDimVector shape, sizes;
-  size_t first = indices.size(), last = 0, count = 0;
+  SymDimVector shape, sizes, strides;
+  size_t first = indices.size(), last = 0, count = 0, at = 0;
+  bool row_major = self.is_contiguous();
   for (size_t i = 0; i < indices.size(); ++i) {
     if (!indices[i] || !indices[i]->defined()) continue;
     broadcast_into(shape, indices[i]->sym_sizes());
+    row_major = row_major && indices[i]->is_contiguous();
     first = std::min(first, i);
     last = i;
     ++count;
   }
   const bool together = count > 0 && last - first + 1 == count;
   const auto add_shape = [&] {
-    for (const SymInt size : shape) sizes.push_back(size);
+    at = sizes.size();
+    for (const SymInt size : shape) {
+      sizes.push_back(size);
+      strides.push_back(SymInt(0));
+    }
   };
   if (!together) add_shape();
   for (size_t i = 0; i < static_cast<size_t>(self.dim()); ++i) {
     const bool indexed = i < indices.size() && indices[i] && indices[i]->defined();
     if (together && i == first) add_shape();
-    if (!indexed) sizes.push_back(self.sym_sizes()[i]);
+    if (indexed) continue;
+    sizes.push_back(self.sym_sizes()[i]);
+    strides.push_back(self.sym_strides()[i]);
   }
-  return detail::empty_symint(sizes, self.scalar_type(), self.device());
+  if (row_major) return detail::empty_symint(sizes, self.scalar_type(), self.device());
+  std::vector<Tensor> operands{
+      detail::view_of_symint(self, sizes, strides, self.sym_storage_offset())};
+  for (const std::optional<Tensor>& index : indices)
+    if (index && index->defined())
+      operands.push_back(along_result(*index, sizes, at, shape.size()));
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : operands) pointers.push_back(&t);
+  return detail::empty_strided_symint(sizes, symbolic_output_strides(sizes, pointers),
+                                      self.scalar_type(), self.device());
 }
 
 bool has_symbolic_sizes(const Tensor& self, OptionalTensorList indices) {
