@@ -326,3 +326,14 @@ def test_make_fx_of_an_unknown_mode_raises():
         make_fx(lambda x: x, tracing_mode="other")
     with pytest.raises(RuntimeError, match="Tracing expected 2 arguments but got 1"):
         make_fx(lambda x, y: x)(torch.ones(1))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_constant_that_the_program_writes_to_is_kept_as_it_was(mode):
+    def program(x):
+        count = torch.tensor([3.0, 4.0])
+        count.add_(1)
+        return x + count
+
+    module = make_fx(program, tracing_mode=mode)(torch.zeros(2))
+    assert [module(torch.zeros(2)).tolist() for _ in range(2)] == [[4.0, 5.0]] * 2

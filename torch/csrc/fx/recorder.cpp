@@ -313,8 +313,10 @@ bool is_small(State& state, PyObject* value) {
 // The result as numbers, or None.
 PyRef constant_of(State& state, const Facts& facts, const Knowledge& known, PyObject* func,
                   PyObject* args, PyObject* kwargs, PyObject* out) {
-  if (facts.bits & kLifts && PyTuple_GET_SIZE(args) > 0 && is_small(state, out))
-    return checked(PyObject_CallOneArg(state.hooks.lifted.get(), PyTuple_GET_ITEM(args, 0)));
+  if (facts.bits & kLifts && PyTuple_GET_SIZE(args) > 0) {
+    PyRef copy = checked(PyObject_CallOneArg(state.hooks.lifted.get(), PyTuple_GET_ITEM(args, 0)));
+    return is_small(state, out) ? std::move(copy) : PyRef::borrow(Py_None);
+  }
   if (facts.bits & kSeeded || !known.any || !known.all || !is_small(state, out))
     return PyRef::borrow(Py_None);
   return run_on_constants(state, func, args, kwargs);
@@ -334,10 +336,11 @@ PyObject* call_operator(RecorderObject* self, PyObject* func, PyObject* args, Py
   // The operator runs first: one that fails leaves no node.
   PyRef out = checked(PyObject_Call(func, args, kwargs));
   if (out.get() == Py_NotImplemented) return out.release();
-  PyRef constant = constant_of(state, facts, known, func, args, kwargs, out.get());
   AsArgument arguments(self);
   PyRef a(map_aggregate(args, arguments)), k(map_aggregate(kwargs, arguments));
   PyRef node = create_node(self, facts.target, a.get(), k.get(), facts.name);
+  // After the arguments: a constant that is lifted has its place in the module by then.
+  PyRef constant = constant_of(state, facts, known, func, args, kwargs, out.get());
   if (facts.bits & kMutates && constant.get() == Py_None) {
     // Which argument was written is not asked: what a write may have changed is no constant.
     const auto forget = [&](PyObject* tensor) {

@@ -174,12 +174,17 @@ def _on_numbers(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
         return func(*args, **kwargs)
 
 
-def _lifted(tensor: Tensor) -> Tensor | None:
+def _lifted(tracer: TracerBase, tensor: Tensor) -> Tensor | None:
+    """A copy of a constant, whose value may be asked for. The program may write to the constant
+    from here on: the graph's module keeps what it is now."""
     from torch._subclasses.fake_tensor import is_fake
 
     if is_fake(tensor):
         return None
     with _disable_current_modes():
+        path = getattr(tracer, "tensor_attrs", {}).get(tensor)
+        if path is not None:
+            setattr(tracer.root, path, tensor.clone())
         return tensor.clone()
 
 
@@ -273,7 +278,7 @@ def _init_proxy_trackers(tracer: TracerBase) -> None:
         _on_numbers,
         functools.partial(_refuse_data, tracer),
         functools.partial(_note, tracer),
-        _lifted,
+        functools.partial(_lifted, tracer),
         constant_limit=CONSTANT_NUMEL_LIMIT,
     )
     tracer.recorder.note_natively(_snapshot_example(), TensorMetadata)
