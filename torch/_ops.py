@@ -425,7 +425,12 @@ def _find(namespace, name, overload=None):
 
 
 # Namespaces of which some operators are defined when a name is asked for that is not there yet.
-_DEFINED_IN_PYTHON = {"prims": "torch._prims", "aten": "torch._composed_ops"}
+_DEFINED_IN_PYTHON = {
+    "_c10d_functional": "torch.distributed._functional_collectives",
+    "aten": "torch._composed_ops",
+    "prims": "torch._prims",
+    "rngprims": "torch._prims.rng_prims",
+}
 
 
 def _overload_names(qualified: str, wanted: str | None = None) -> list[str]:

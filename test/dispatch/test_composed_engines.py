@@ -352,3 +352,14 @@ def test_rows_that_are_pruned_have_no_number():
         torch.arange(6.0).reshape(3, 2), torch.tensor([True, False, True]), torch.int32
     )
     assert rows.tolist() == [[0.0, 1.0], [4.0, 5.0]] and numbers.tolist() == [0, -1, 1]
+
+
+def test_default_of_a_list_of_known_length_is_a_list():
+    arguments = {a.name: a for a in aten.max_pool2d_with_indices.default._schema.arguments}
+    assert arguments["padding"].default_value == [0, 0]
+    assert arguments["stride"].default_value == [] and arguments["ceil_mode"].default_value is False
+
+
+def test_schemas_of_all_operators_can_be_listed():
+    schemas = torch._C._jit_get_all_schemas()
+    assert "aten::add.Tensor(" in " ".join(str(s) for s in schemas if s.name == "aten::add")

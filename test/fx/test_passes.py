@@ -443,3 +443,16 @@ def test_deferred_assertions_become_nodes():
     for bad in (5, 3):
         with pytest.raises((RuntimeError, AssertionError), match="Runtime assertion failed"):
             module(bad, 1)
+
+
+def test_pattern_that_spells_out_a_default_matches_a_call_that_leaves_it_out():
+    def program(x):
+        return torch.ops.aten.max_pool2d_with_indices.default(x, [2, 2], stride=[2, 2])
+
+    def pattern(x, kernel_size, stride):
+        return torch.ops.aten.max_pool2d_with_indices.default(
+            x, kernel_size, stride, padding=[0, 0]
+        )
+
+    traced = torch.fx.symbolic_trace(program)
+    assert len(replace_pattern(traced, pattern, pattern)) == 1

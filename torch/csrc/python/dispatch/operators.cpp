@@ -80,6 +80,16 @@ PyObject* py_registrations(PyObject*, PyObject* args) {
   });
 }
 
+// _jit_get_all_schemas(): the schemas of all operators.
+PyObject* py_all_schemas(PyObject*, PyObject*) {
+  return guarded([&] {
+    PyRef out = checked(PyList_New(0));
+    for (const at::OperatorEntry* op : at::Dispatcher::singleton().all())
+      check_status(PyList_Append(out.get(), checked(new_schema(op->schema())).get()));
+    return out.release();
+  });
+}
+
 const at::OperatorEntry* find_full(const std::string& full) {
   const size_t dot = full.find('.', full.find("::") == full.npos ? 0 : full.find("::"));
   const std::string name = full.substr(0, dot);
@@ -111,6 +121,7 @@ PyMethodDef functions[] = {
     {"_get_schema", py_get_schema, METH_VARARGS, "_get_schema(name, overload='')"},
     {"_get_overload_names", py_overload_names, METH_O, "_get_overload_names(name)"},
     {"_dispatch_get_all_op_names", py_all_names, METH_NOARGS, nullptr},
+    {"_jit_get_all_schemas", py_all_schemas, METH_NOARGS, nullptr},
     {"_dispatch_get_registrations_for_dispatch_key", py_registrations, METH_VARARGS, nullptr},
     {"_dispatch_has_kernel", py_has_kernel, METH_O, nullptr},
     {"_dispatch_has_kernel_for_dispatch_key", py_has_kernel_for_key<false>, METH_VARARGS, nullptr},

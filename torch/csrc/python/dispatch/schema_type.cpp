@@ -195,7 +195,15 @@ PyObject* argument_default(PyObject* self, void*) {
   return guarded([&] {
     const SchemaArgument& argument = unbox<SchemaArgument>(self);
     if (!argument.has_default) return new_none();
-    return from_ivalue(argument.default_value, &argument.type).release();
+    PyRef value = from_ivalue(argument.default_value, &argument.type);
+    // One number stands for a list of equal ones where the length is known: int[2] padding=0.
+    const bool one = argument.type.is_list && argument.type.list_size > 0 &&
+                     PyLong_Check(value.get()) && !PyBool_Check(value.get());
+    if (!one) return value.release();
+    PyRef list = checked(PyList_New(argument.type.list_size));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
+      PyList_SET_ITEM(list.get(), i, Py_NewRef(value.get()));
+    return list.release();
   });
 }
 PyObject* argument_has_default(PyObject* self, PyObject*) {
