@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import torch
+import torch._composed_ops  # operators that are defined when asked for
 from torch._dynamo.source import LocalSource
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 

@@ -4,6 +4,7 @@ migration page follow the package."""
 import importlib
 import pathlib
 import re
+import warnings
 
 import pytest
 
@@ -20,6 +21,17 @@ def test_python_blocks_of_a_page_run_in_order(page):
     for block in blocks:
         exec(compile(block, str(page), "exec"), namespace)
     assert blocks
+
+
+def test_page_of_symbolic_sizes_states_how_many_operators_fix_them(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent / "tools"))
+    tool = importlib.import_module("symbolic_ops")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kinds = [tool.classify(op) for op in tool.overloads()]
+    fixed, ran = kinds.count("fixes"), len(kinds) - kinds.count("raises")
+    text = " ".join((DOCS / "symbolic_shapes.md").read_text().split())
+    assert f"counts and lists these operators: {fixed} of the {ran} that run" in text
 
 
 @pytest.fixture(scope="module")

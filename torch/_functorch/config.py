@@ -31,8 +31,11 @@ activation_memory_budget_runtime_estimator = "flops"
 # Levels of memory that the knapsack tells apart.
 activation_memory_budget_levels = 10_000
 
-# ---- accepted, without effect: they are about parts that work otherwise or do not exist here
+# Random operators on CUDA become functions of a seed and an offset, which graphs take and return.
+# Those of other devices raise RuntimeError.
 functionalize_rng_ops = False
+
+# ---- accepted, without effect: they are about parts that work otherwise or do not exist here
 recompute_views = False
 treat_parameters_as_free_to_save = True
 guess_tangent_strides_as_outputs = False

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import fx
 from torch._functorch._aot_autograd.graph_names import graph_being_compiled
+from torch._functorch._aot_autograd.random import moves_generator
 from torch._functorch._aot_autograd.runtime import (
     CompiledBackward,
     autograd_function,
@@ -29,9 +30,16 @@ def compile_traced(traced: Traced, config: AOTConfig) -> Callable[[list[object]]
     if not traced.meta.is_train:
         compiler = config.inference_compiler or config.fw_compiler
         with graph_being_compiled(config, "inference"):
-            compiled = compiler(traced.module, traced.example_inputs)
-        return runtime_function(_untrained(boxed(compiled), traced.meta), traced.meta)
+            compiled = boxed(compiler(traced.module, traced.example_inputs))
+        if traced.meta.moves_generator:
+            compiled = moves_generator(compiled, _dense_returns(traced.meta))
+        return runtime_function(_untrained(compiled, traced.meta), traced.meta)
     return runtime_function(_trained(traced, config), traced.meta)
+
+
+def _dense_returns(meta: ViewAndMutationMeta) -> int:
+    """How many values a graph returns for its function."""
+    return sum(1 if w is None else w.count() for w in meta.return_layout.wrappers)
 
 
 def _untrained(
@@ -62,23 +70,27 @@ def _untrained(
 def _trained(traced: Traced, config: AOTConfig) -> Callable[[list[object]], Sequence[object]]:
     meta = traced.meta
     inside = meta.written_in_graph
-    returns = sum(1 if w is None else w.count() for w in meta.return_layout.wrappers)
+    returns = _dense_returns(meta)
+    offsets = 1 if meta.moves_generator else 0
     forward, backward = config.partition_fn(
         traced.module,
         traced.example_inputs,
-        num_fwd_outputs=len(inside) + returns,
+        num_fwd_outputs=len(inside) + returns + offsets,
     )
     _move_writes(forward, traced)
     num_syms = _count_saved_syms(forward, returns)
     meta.num_symints_saved_for_bw = num_syms
-    count = len(traced.example_inputs) - len(meta.traced_tangents)
+    count = len(traced.example_inputs) - len(meta.traced_tangents) - 2 * offsets
     with graph_being_compiled(config, "forward"):
         compiled_forward = boxed(config.fw_compiler(forward, traced.example_inputs[:count]))
+    if offsets:
+        compiled_forward = moves_generator(compiled_forward, returns)
     inputs = [n.meta.get("val") for n in backward.graph.find_nodes(op="placeholder")]
 
     def compile_backward() -> Callable:
         with graph_being_compiled(config, "backward"):
-            return config.bw_compiler(backward, inputs)
+            compiled = config.bw_compiler(backward, inputs)
+        return moves_generator(boxed(compiled), -1) if offsets else compiled
 
     return autograd_function(compiled_forward, CompiledBackward(compile_backward), meta, num_syms)
 

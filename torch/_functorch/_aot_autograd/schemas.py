@@ -130,6 +130,8 @@ class ViewAndMutationMeta:
     tangent_layout: Layout | None = None
     gradient_layout: Layout | None = None
     num_symints_saved_for_bw: int = 0
+    # Whether graphs take the state of CUDA's generator, and return where they leave it.
+    moves_generator: bool = False
     indices_of_inputs_that_requires_grad_with_mutations_in_bw: list[int] = dataclasses.field(
         default_factory=list
     )

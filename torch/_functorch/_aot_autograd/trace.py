@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, fx
+from torch._functorch import config as settings
 from torch._functorch._aot_autograd import functional
 from torch._functorch._aot_autograd.alias import classify_outputs, view_chain
+from torch._functorch._aot_autograd.random import Philox
 from torch._functorch._aot_autograd.schemas import (
     AOTConfig,
     InputAliasInfo,
@@ -106,6 +108,9 @@ class _Run:
         self.outputs: list[object] = []
         self.input_nodes: list[fx.Node] = []  # of inputs that are no wrappers, by input
         self.all_inputs: list[fx.Node] = []
+        self.random = Philox() if settings.functionalize_rng_ops else None
+        self.states: list[Tensor] = []  # of the generator, where random operators read them
+        self.backward_states: list[Tensor] = []
 
     def enter_inputs(self) -> None:
         for value, (is_leaf, requires_grad) in zip(self.args, self.given, strict=True):
@@ -125,6 +130,11 @@ class _Run:
             self.info.append(InputAliasInfo(is_leaf, requires_grad))
             self.primals.append(primal)
             self.seen.append(primal if is_leaf or not requires_grad else functional.fresh(primal))
+        if self.random is not None:
+            self.states = self.random.begin(self._state_input, "fwd")
+
+    def _state_input(self, name: str, value: Tensor) -> None:
+        self.all_inputs.append(self.recording.placeholder(name, value))
 
     def _placeholder(self, value: object) -> fx.Node:
         name = f"primals_{len(self.all_inputs) + 1}"
@@ -153,7 +163,11 @@ def _recorded(run: _Run, fake_mode: object, config: AOTConfig):
         run.recording.tracer, "fake", pre_dispatch=False, _error_on_data_dependent_ops=True
     )
     with contextlib.ExitStack() as stack:
-        stack.enter_context(decompose(config.decompositions))
+        table = dict(config.decompositions)
+        if run.random is not None:
+            table.update(run.random.table())
+            stack.enter_context(run.random.watched())
+        stack.enter_context(decompose(table))
         stack.enter_context(disable_autocast_cache())
         stack.enter_context(subgraphs_traced(config.decompositions))
         if fake_mode is not None:
@@ -191,6 +205,9 @@ def trace(
         meta.input_layout, meta.return_layout = Layout(run.seen), Layout(returned)
         forward = [run.recording.node(v) for v in _dense(returned)]
         inside = {i: run.recording.node(run.updated(i)) for i in meta.written_in_graph}
+        meta.moves_generator = run.random is not None
+        if run.random is not None:
+            forward.append(run.recording.node(functional.unwrap(run.random.end())))
         gradients: list[object] = []
         tangents: list[object] = []
         if meta.is_train:
@@ -274,6 +291,8 @@ def _differentiate(
         wrapped.append(given[0] if outer is None else outer.build(iter(given)))
     meta.traced_tangents = tangents
     meta.tangent_layout = Layout(wrapped)
+    if run.random is not None:
+        run.backward_states = run.random.begin(run.recording.placeholder, "bwd")
     return _gradients(run, meta, outputs, wrapped), tangents
 
 
@@ -292,6 +311,8 @@ def _gradients(
     gradients = [by_primal.get(id(primal)) for primal in run.primals]
     meta.gradient_layout = Layout(gradients)
     nodes = [None if part is None else run.recording.node(part) for part in _dense(gradients)]
+    if run.random is not None:
+        nodes.append(run.recording.node(functional.unwrap(run.random.end())))
     for node in run.recording.graph.nodes:
         if node not in before and node.op != "placeholder":
             node.meta["partitioner_tag"] = "is_backward"
@@ -321,7 +342,8 @@ def _finish(
         _write_in_graph(run, meta, forward, inside)
         values = forward
     module = run.recording.finish(values, joint=meta.is_train)
-    examples = [*(part for a in run.args for part in parts_of(a)), *tangents]
+    given = [part for a in run.args for part in parts_of(a)]
+    examples = [*given, *run.states, *tangents, *run.backward_states]
     outputs = [functional.unwrap(o) for o in run.outputs]
     return Traced(module, meta, examples, outputs)
 
