@@ -217,3 +217,24 @@ def test_rearrange():
     assert rearrange([x, x], "n a b c -> (n a) b c").shape == (4, 3, 4)
     with pytest.raises(ValueError, match="different names"):
         rearrange(x, "a b c -> a b")
+
+
+def test_pattern_is_parsed_into_axes_of_each_dimension():
+    from functorch.einops._parsing import ParsedExpression, parse_pattern
+
+    parsed = ParsedExpression("b 1 (h 3) ...")
+    assert parsed.composition[:2] == [["b"], []] and parsed.composition[2][1].value == 3
+    assert parsed.has_ellipsis and not parsed.has_ellipsis_parenthesized
+    for wrong in ("a a", "(a (b))", "(a", "a)", "... ...", "1a", "_a", "...a"):
+        with pytest.raises(ValueError, match="expression"):
+            ParsedExpression(wrong)
+    for wrong in ("a", "a -> b -> c", "a -> ...", "(...) -> ..."):
+        with pytest.raises(ValueError, match="->"):
+            parse_pattern(wrong, {})
+
+
+def test_rearranging_with_an_ellipsis_inside_parentheses_on_the_left_is_refused():
+    with pytest.raises(ValueError, match="stands in parentheses"):
+        torch.func.rearrange(torch.ones(2, 3), "(...) -> ...")
+    with pytest.raises(TypeError, match="must be an int"):
+        torch.func.rearrange(torch.ones(4), "(a b) -> a b", a="2")

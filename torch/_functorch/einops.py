@@ -1,48 +1,25 @@
 """torch.func.rearrange: the order of dimensions by a pattern such as "b (h w) c -> b c h w"."""
 
-import re
-
 import torch
+from torch._functorch._einops_pattern import (
+    ParsedExpression,
+    _ellipsis,
+    parse_pattern,
+    validate_rearrange_expressions,
+)
 
 __all__ = ["rearrange"]
 
 
-def _parse(side, pattern):
-    """A side of a pattern as a list of groups of names."""
-    groups, inside = [], None
-    for token in re.findall(r"\(|\)|\.\.\.|\w+|\S", side):
-        if token == "(":
-            if inside is not None:
-                raise ValueError(f"nested parentheses in the pattern {pattern!r}")
-            inside = []
-        elif token == ")":
-            if inside is None:
-                raise ValueError(f"unbalanced parentheses in the pattern {pattern!r}")
-            groups.append(inside)
-            inside = None
-        elif token != "..." and token != "1" and not token.isidentifier():
-            raise ValueError(f"invalid name {token!r} in the pattern {pattern!r}")
-        elif inside is not None:
-            inside.append(token)
-        else:
-            groups.append([] if token == "1" else [token])
-    if inside is not None:
-        raise ValueError(f"unbalanced parentheses in the pattern {pattern!r}")
-    names = [n for g in groups for n in g]
-    if len(set(names)) != len(names):
-        raise ValueError(f"a name stands twice on one side of the pattern {pattern!r}")
-    return groups
-
-
-def _with_ellipsis(groups, count):
-    """The groups with `...` replaced by names for so many dimensions."""
+def _named_groups(side: ParsedExpression, count: int) -> list[list[str]]:
+    """The names of each dimension, with the ellipsis replaced by names for so many of them."""
     names = [f"_{k}" for k in range(count)]
-    out = []
-    for group in groups:
-        if group == ["..."]:
+    out: list[list[str]] = []
+    for group in side.composition:
+        if group == _ellipsis:
             out += [[n] for n in names]
         else:
-            out.append([m for n in group for m in (names if n == "..." else [n])])
+            out.append([m for n in group for m in (names if n == _ellipsis else [n])])
     return out
 
 
@@ -68,19 +45,14 @@ def rearrange(tensor, pattern, **axes_lengths):
     tensors is stacked first."""
     if not isinstance(tensor, torch.Tensor):
         tensor = torch.stack(tuple(tensor))
-    sides = pattern.split("->")
-    if len(sides) != 2:
-        raise ValueError(f"the pattern {pattern!r} must have the form 'left -> right'")
-    left, right = (_parse(side, pattern) for side in sides)
-    has_ellipsis = any("..." in g for g in left)
-    covered = len(left) - has_ellipsis
-    if tensor.dim() < covered or (not has_ellipsis and tensor.dim() != covered):
+    given, wanted = parse_pattern(pattern, axes_lengths)
+    validate_rearrange_expressions(given, wanted, axes_lengths)
+    covered = len(given.composition) - given.has_ellipsis
+    if tensor.dim() < covered or (not given.has_ellipsis and tensor.dim() != covered):
         raise ValueError(f"the pattern {pattern!r} does not fit a tensor of {tensor.dim()} dims")
-    left = _with_ellipsis(left, tensor.dim() - covered)
-    right = _with_ellipsis(right, tensor.dim() - covered)
+    left = _named_groups(given, tensor.dim() - covered)
+    right = _named_groups(wanted, tensor.dim() - covered)
     names = [n for g in left for n in g]
-    if sorted(names) != sorted(n for g in right for n in g):
-        raise ValueError(f"the two sides of the pattern {pattern!r} have different names")
     lengths = dict(axes_lengths)
     sizes = [
         s
