@@ -576,3 +576,56 @@ def test_kernels_of_symbolic_sizes_are_counted_for_the_sizes_met() -> None:
     torch.compile(lambda x: (x.sin() * 2).cos(), dynamic=True)(torch.randn(7))
     assert metrics.generated_kernel_count == 1
     assert metrics.num_bytes_accessed == 56
+
+
+_LISTS = {
+    "unary": lambda a, b: [
+        y
+        for op in (torch._foreach_sqrt, torch._foreach_neg, torch._foreach_exp)
+        for y in op([t.abs() for t in a])
+    ],
+    "lists": lambda a, b: [
+        y
+        for op in (
+            torch._foreach_add,
+            torch._foreach_sub,
+            torch._foreach_mul,
+            torch._foreach_div,
+            torch._foreach_maximum,
+            torch._foreach_minimum,
+            torch._foreach_clamp_max,
+            torch._foreach_clamp_min,
+        )
+        for y in op(a, b)
+    ],
+    "alpha": lambda a, b: torch._foreach_add(a, b, alpha=0.3),
+    "numbers": lambda a, b: [
+        y
+        for op in (
+            torch._foreach_add,
+            torch._foreach_mul,
+            torch._foreach_div,
+            torch._foreach_maximum,
+            torch._foreach_clamp_max,
+            torch._foreach_pow,
+        )
+        for y in op(a, 0.7)
+    ],
+    "many numbers": lambda a, b: torch._foreach_mul(a, [0.1, 3.0]),
+    "three lists": lambda a, b: [
+        *torch._foreach_addcmul(a, b, a, value=0.3),
+        *torch._foreach_addcdiv(a, b, b, 0.7),
+        *torch._foreach_lerp(a, b, 0.25),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", _LISTS)
+def test_operators_over_lists_become_kernels_with_the_bits_of_eager(kind: str) -> None:
+    a, b = ([torch.rand(30) + 0.1, torch.rand(4, 5) + 0.1] for _ in range(2))
+    fn = _LISTS[kind]
+    got, wanted = torch.compile(fn)(a, b), fn(a, b)
+    assert metrics.num_calls == 0 and metrics.generated_kernel_count == 2
+    for g, w in zip(got, wanted, strict=True):
+        assert torch.equal(g.isnan(), w.isnan())
+        assert torch.equal(g.nan_to_num(), w.nan_to_num())

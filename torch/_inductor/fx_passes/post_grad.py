@@ -8,6 +8,7 @@ from torch import fx
 from torch._inductor import config
 from torch._inductor._passes import run_custom_pass, run_pass
 from torch._inductor.custom_graph_pass import CustomInferenceAwareGraphPass
+from torch._inductor.fx_passes.foreach import decompose_foreach
 from torch._inductor.fx_passes.pre_grad import PRE_GRAD_PATTERNS
 from torch._inductor.fx_passes.reinplace import (
     decompose_auto_functionalized,
@@ -60,6 +61,7 @@ def post_grad_passes(gm: fx.GraphModule, is_inference: bool) -> None:
     changed = _custom(gm, "post_grad_custom_pre_pass", is_inference)
     if config.use_post_grad_passes:
         run_pass(gm, "remove_noop_ops", remove_noop_ops, subsystem="post_grad_passes")
+        run_pass(gm, "decompose_foreach", decompose_foreach, subsystem="post_grad_passes")
         if config.pattern_matcher:
             changed |= _patterns(gm)
     changed |= _custom(gm, "post_grad_custom_post_pass", is_inference)
