@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from torch import fx
 from torch._inductor import config
 from torch._inductor._passes import run_custom_pass, run_pass
+from torch._inductor.fx_passes.fuse_attention import fuse_attention
 from torch._inductor.fx_passes.matmul_passes import (
     linear_permute_fusion,
     linear_transpose,
@@ -44,6 +45,7 @@ def pre_grad_passes(
 ) -> fx.GraphModule:
     """Changes the captured graph: what users registered by name, then their own pass."""
     if config.pattern_matcher:
+        run_pass(gm, "fuse_attention", lambda _: fuse_attention(gm), subsystem="pre_grad_passes")
         for name in config.pre_grad_fusion_options:
             if name in PRE_GRAD_PATTERNS:
                 run_pass(gm, name, PRE_GRAD_PATTERNS[name].apply, subsystem="pre_grad_passes")
