@@ -41,6 +41,7 @@ def compile(
     options: dict[str, object] | None = None,
     disable: bool = False,
     name: str | None = None,
+    recompile_limit: int | None = None,
 ) -> Callable:
     """Returns a function or module that does what `model` does: its operators are captured as
     graphs, which `backend` compiles."""
@@ -58,6 +59,7 @@ def compile(
             options=options,
             disable=disable,
             name=name,
+            recompile_limit=recompile_limit,
         )
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
@@ -76,7 +78,10 @@ def compile(
         say_once("torch.compile")
         return wrap(model)
     made = torch._dynamo.optimize(
-        _with_options(backend, mode, options), nopython=fullgraph, dynamic=dynamic
+        _with_options(backend, mode, options),
+        nopython=fullgraph,
+        dynamic=dynamic,
+        recompile_limit=recompile_limit,
     )(model)
     _note_config(made, backend, mode, options)
     return made

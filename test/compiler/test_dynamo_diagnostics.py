@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
+import pathlib
 
 import pytest
 
 import torch
 import torch._dynamo
+import torch._logging
+import torch.compiler.config
 from torch._dynamo import exc, testing
 from torch._dynamo.comptime import ComptimeContext, comptime
 from torch._dynamo.metrics_context import MetricsContext, TopN
@@ -176,6 +179,37 @@ def test_last_compilation_that_the_limit_permits_fits_all_sizes() -> None:
         for size in range(3, 9):
             assert torch.equal(function(torch.ones(size), False), torch.zeros(size))
     assert counter.frame_count == 3
+
+
+def test_limit_of_one_compiled_function_overrides_the_setting() -> None:
+    counter = testing.CompileCounter()
+    fn = torch.compile(lambda x: x + 1, backend=counter, dynamic=False, recompile_limit=2)
+    for size in range(2, 7):
+        assert torch.equal(fn(torch.zeros(size)), torch.ones(size))
+    assert counter.frame_count == 2
+
+
+def test_sizes_that_varied_in_an_earlier_run_of_a_job_are_symbols(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    counter = testing.CompileCounter()
+    fn = torch.compile(lambda x: x + 1, backend=counter)
+    counts = []
+    for job in ("first", "first", "second"):
+        counter.frame_count = 0
+        with torch.compiler.config.patch(job_id=job):
+            for size in (3, 4, 5):
+                fn(torch.ones(size))
+        counts.append(counter.frame_count)
+        torch._dynamo.reset()
+    assert counts == [2, 1, 2]
+
+
+def test_every_registered_log_has_a_handler_and_says_a_record_once() -> None:
+    names = torch._logging._internal.log_registry.get_log_qnames()
+    assert all(logging.getLogger(name).handlers for name in names)
+    assert not any(logging.getLogger(name).propagate for name in names)
 
 
 # ---- metrics

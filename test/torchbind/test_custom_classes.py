@@ -216,8 +216,7 @@ def test_operator_that_writes_to_an_instance_changes_it(classes, ops) -> None:
 def test_operator_defined_by_its_function_alone_infers_its_schema(classes, ops) -> None:
     assert ops.take_an_instance_inferred(classes._PickleTester([1])).shape == (4, 4)
     assert str(ops.take_an_instance_inferred.default._schema) == (
-        "_TorchScriptTesting::take_an_instance_inferred"
-        f"({QUALIFIED}_PickleTester _0) -> Tensor _0"
+        f"_TorchScriptTesting::take_an_instance_inferred({QUALIFIED}_PickleTester _0) -> Tensor _0"
     )
 
 

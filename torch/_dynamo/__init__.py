@@ -10,11 +10,13 @@ from torch._dynamo.backends.registry import list_backends, lookup_backend, regis
 from torch._dynamo.decorators import (  # after eval_frame, which they use
     allow_in_graph,
     assume_constant_result,
+    disable_nested_graph_breaks,
     disallow_in_graph,
     dont_skip_tracing,
     error_on_graph_break,
     forbid_in_graph,
     graph_break,
+    is_dynamo_disable_recursive,
     mark_dynamic,
     mark_static,
     mark_static_address,
@@ -23,8 +25,10 @@ from torch._dynamo.decorators import (  # after eval_frame, which they use
     nonstrict_trace,
     override_optimization_hint,
     patch_dynamo_config,
+    set_recursion_limit,
     set_stance,
     skip_frame,
+    step_unsupported,
     substitute_in_graph,
 )
 from torch._dynamo.eval_frame import (
@@ -53,6 +57,7 @@ __all__ = [
     "config",
     "counters",
     "disable",
+    "disable_nested_graph_breaks",
     "disallow_in_graph",
     "dont_skip_tracing",
     "error_on_graph_break",
@@ -64,6 +69,7 @@ __all__ = [
     "graph_break_reasons",
     "guard_failures",
     "is_compiling",
+    "is_dynamo_disable_recursive",
     "is_dynamo_compiling",
     "is_dynamo_supported",
     "is_inductor_supported",
@@ -85,9 +91,11 @@ __all__ = [
     "reset",
     "reset_code_caches",
     "run",
+    "set_recursion_limit",
     "set_stance",
     "skip",
     "skip_frame",
+    "step_unsupported",
     "substitute_in_graph",
 ]
 

@@ -162,6 +162,42 @@ _save_config_ignore: list[str] = [
     "repro_after", "repro_level", "constant_functions", "skipfiles_inline_module_allowlist",
 ]  # fmt: skip
 fake_tensor_cache_check_interval: int = 0
+allow_ignore_mark_dynamic: bool = False
+automatic_dynamic_exclusion_guard: bool = False
+capture_profiler_record_function: bool = False
+capture_sparse_compute: bool = True
+constant_fold_autograd_profiler_enabled: bool = False
+cprofile: bool = False
+dead_code_elimination: bool | None = None
+debug_backend_override: str = ""
+debug_disable_compile_counter: bool = False
+debug_dynamo_config_override: str = ""
+debug_force_graph_break_on_leaf_return: bool = False
+debug_force_nested_calls: bool = False
+debug_inductor_config_override: str = ""
+dynamo_profiler: bool = False
+enable_aot_compile: bool = True
+enable_dynamo_decompositions: bool = True
+enable_invoke_subgraph_regional_compile: bool = False
+enable_p2p_compilation: bool = False
+enable_trace_load_build_class: bool = False
+error_on_dynamo_callback_in_fullgraph_compiled_code: bool = False
+force_compile_during_fx_trace: bool = False
+generate_pycode: bool = False
+inject_BUILD_SET_unimplemented_TESTING_ONLY: bool = False
+inline_invoke_subgraph: bool = False
+inline_single_use_invoke_subgraph: bool = True
+inline_torch_dispatch_torch_compile: bool = True
+install_free_tensors_for_export: bool = True
+invalidate_compile_context_weakrefs: bool | None = None
+leaf_function_check_escaped_gradients: bool = False
+leaf_function_validate_outputs: bool = False
+optimize_ddp_lazy_compile: bool = False
+pt2_compile_id_prefix: str | None = None
+record_compile_time_instruction_count: bool = False
+replay_side_effects: bool = True
+trace_autograd_ops: bool = False
+use_lamba_guard_for_object_aliasing: bool = True
 
 _custom_ops_profile: object = None
 

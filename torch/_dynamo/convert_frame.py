@@ -60,6 +60,7 @@ class ConvertFrame:
     backend: Callable
     fullgraph: bool = False
     dynamic: bool | None = None
+    recompile_limit: int | None = None
 
     def __call__(
         self,
@@ -111,15 +112,19 @@ class ConvertFrame:
         metrics: CompilationMetrics,
     ) -> CompiledEntry:
         from torch._C._dynamo.eval_frame import CompiledEntry
-        from torch._dynamo import guards, recompiles, translate
+        from torch._dynamo import guards, pgo, recompiles, translate
 
-        state = cache.__dict__.setdefault("state", {})
+        state = cache.__dict__.get("state")
+        if state is None:
+            state = cache.__dict__["state"] = pgo.load(code)
+        automatic = config.automatic_dynamic_shapes and self.dynamic is not False
         options = translate.Options(
             backend=_watched(self.backend),
             fullgraph=self.fullgraph,
             dynamic=self.dynamic,
             state=state,
-            all_symbolic=recompiles.is_last(cache, self.backend),
+            all_symbolic=automatic
+            and recompiles.is_last(cache, self.backend, self.recompile_limit),
         )
         found = translate.translate(code, fn_globals, closure, values, options)
         compile_log.graph_break(found.break_reason)
@@ -134,6 +139,7 @@ class ConvertFrame:
         entry.guard_texts = texts
         entry.text = found.text
         _count(found, texts, metrics)
+        pgo.save(code, state)
         return entry
 
 

@@ -24,11 +24,13 @@ __all__ = [
     "allow_in_graph",
     "assume_constant_result",
     "disable",
+    "disable_nested_graph_breaks",
     "disallow_in_graph",
     "dont_skip_tracing",
     "error_on_graph_break",
     "forbid_in_graph",
     "graph_break",
+    "is_dynamo_disable_recursive",
     "mark_dynamic",
     "mark_static",
     "mark_static_address",
@@ -37,9 +39,11 @@ __all__ = [
     "nonstrict_trace",
     "patch_dynamo_config",
     "run",
+    "set_recursion_limit",
     "set_stance",
     "skip",
     "skip_frame",
+    "step_unsupported",
     "substitute_in_graph",
 ]
 
@@ -161,7 +165,38 @@ def skip_frame(msg: str = "") -> None:
     """The function that calls this is not compiled; outside of a trace nothing happens."""
 
 
+def step_unsupported(msg: str = "") -> None:
+    """Ends the graph here when traced; otherwise does nothing."""
+
+
+def is_dynamo_disable_recursive(method: Callable) -> bool | None:
+    """Whether a function was marked by disable, with what it calls (True) or by itself (False);
+    None for functions that were not."""
+    if not getattr(method, "_torchdynamo_disable", False):
+        return None
+    return bool(getattr(method, "_torchdynamo_disable_recursive", False))
+
+
 # ---- settings for a while
+
+
+def set_recursion_limit(limit: int) -> None:
+    """How deep Python's calls may be nested while functions are traced; -1 for the usual depth."""
+    if limit != -1 and limit < 1:
+        raise ValueError(f"set_recursion_limit: expected a number of 1 or more, or -1, got {limit}")
+    global recursion_limit
+    recursion_limit = None if limit == -1 else limit
+
+
+# What set_recursion_limit asked for.
+recursion_limit: int | None = None
+
+
+def disable_nested_graph_breaks(fn: Callable | None = None) -> object:
+    """Breaks inside of functions that are called end the graph before the call; a context and a
+    decorator."""
+    patch = patch_dynamo_config(nested_graph_breaks=False)
+    return patch if fn is None else patch(fn)
 
 
 class DynamoConfigPatchProxy(contextlib.ContextDecorator):

@@ -89,6 +89,8 @@ class FrameCompiler:
         self.backend = backend
         self.fullgraph = fullgraph
         self.dynamic = dynamic
+        # Forms of one function for this torch.compile; None: what the settings say.
+        self.recompile_limit: int | None = hooks.pop("recompile_limit", None)
         self.hooks = hooks
         self._convert: Callable | None = None
 
@@ -98,7 +100,9 @@ class FrameCompiler:
         if self._convert is None:
             from torch._dynamo.convert_frame import ConvertFrame
 
-            self._convert = ConvertFrame(self.backend, self.fullgraph, self.dynamic)
+            self._convert = ConvertFrame(
+                self.backend, self.fullgraph, self.dynamic, self.recompile_limit
+            )
         return self._convert
 
     def __call__(
@@ -119,7 +123,7 @@ class FrameCompiler:
         if known:
             frame = {**values, **dict(zip(code.co_freevars, closure or (), strict=False))}
             found = recompiles.failures(cache, self.backend, frame)
-            limit = recompiles.is_over_limit(cache, self.backend)
+            limit = recompiles.is_over_limit(cache, self.backend, self.recompile_limit)
             fail = self.hooks.get("guard_fail_fn")
             if fail is not None and found:
                 fail(GuardFail("; ".join(found[0].texts), code))
@@ -263,6 +267,7 @@ def optimize(
     guard_filter_fn: Callable | None = None,
     disable: bool = False,
     dynamic: bool | None = None,
+    recompile_limit: int | None = None,
     package: object = None,
     rebuild_ctx: object = None,
 ) -> Callable:
@@ -277,6 +282,7 @@ def optimize(
         guard_export_fn=guard_export_fn,
         guard_fail_fn=guard_fail_fn,
         guard_filter_fn=guard_filter_fn,
+        recompile_limit=recompile_limit,
     )
     return OptimizeContext(callback)
 

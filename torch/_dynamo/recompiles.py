@@ -138,20 +138,20 @@ def report(code: types.CodeType, found: list[Failure], scope: dict[str, object])
         raise exc.RecompileError(text)
 
 
-def is_last(cache: CodeCache, backend: object) -> bool:
+def is_last(cache: CodeCache, backend: object, limit: int | None = None) -> bool:
     """Whether the next form of a function is the last that is allowed, after others: it is made for
     all sizes and numbers."""
     own = sum(entry.backend is backend for entry in cache.entries)
     return own >= 2 and (
-        own + 1 >= config.recompile_limit
+        own + 1 >= (config.recompile_limit if limit is None else limit)
         or len(cache.entries) + 1 >= config.accumulated_recompile_limit
     )
 
 
-def is_over_limit(cache: CodeCache, backend: object) -> str | None:
+def is_over_limit(cache: CodeCache, backend: object, limit: int | None = None) -> str | None:
     """The setting that forbids another form of a function, or None."""
     own = sum(entry.backend is backend for entry in cache.entries)
-    if own >= config.recompile_limit:
+    if own >= (config.recompile_limit if limit is None else limit):
         return "recompile_limit"
     if len(cache.entries) >= config.accumulated_recompile_limit:
         return "accumulated_recompile_limit"

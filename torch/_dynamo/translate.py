@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
+from torch._dynamo import decorators
 from torch._dynamo.bytecode import program_of
 from torch._dynamo.codegen import Codegen
 from torch._dynamo.exc import (
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
     from torch._dynamo.opcodes import Instruction
     from torch._guards import Source
     from torch._subclasses.fake_tensor import FakeTensorMode
+
+
+# What a size that varied becomes (config.automatic_dynamic_shapes_mark_as).
+_MARK_AS = {
+    "dynamic": DimDynamic.DUCK,
+    "unbacked": DimDynamic.SIZE_LIKE_UNBACKED,
+    "oblivious": DimDynamic.OBLIVIOUS_SIZE,
+}
 
 
 @dataclasses.dataclass
@@ -92,16 +101,16 @@ class Options:
             or self.all_symbolic
             or not torch._dynamo.config.assume_static_by_default
         )
-        if isinstance(value, torch.nn.Parameter) or "_buffers" in name:
+        fixed = torch._dynamo.config.force_parameter_static_shapes
+        if (isinstance(value, torch.nn.Parameter) and fixed) or "_buffers" in name:
             every, changed = False, set()
         wanted = set(range(len(shape))) if every else changed | set(marked) | set(weak)
         wanted -= set(static)
         if not wanted:
             return None
+        found = _MARK_AS[torch._dynamo.config.automatic_dynamic_shapes_mark_as]
         dims = [
-            DimDynamic.DYNAMIC
-            if i in marked
-            else (DimDynamic.DUCK if i in wanted else DimDynamic.STATIC)
+            DimDynamic.DYNAMIC if i in marked else (found if i in wanted else DimDynamic.STATIC)
             for i in range(len(shape))
         ]
         ranges = {
@@ -497,7 +506,7 @@ class _settings:
         self.grad = torch.is_grad_enabled()
         self.depth = len(torch._C._functorch._level_kinds())
         self.limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(self.limit, 8000))
+        sys.setrecursionlimit(decorators.recursion_limit or max(self.limit, 8000))
 
     def __exit__(self, *error: object) -> None:
         torch._C._set_grad_enabled(self.grad)

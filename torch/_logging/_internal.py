@@ -487,10 +487,11 @@ def _init_logs(log_file_name: str | None = None) -> None:
         logging.getLogger(name).setLevel(DEFAULT_LOG_LEVEL)
     for name, level in log_state.get_log_level_pairs():
         logging.getLogger(name).setLevel(level)
-    for name in [*log_registry.get_log_qnames(), *log_registry.get_child_log_qnames()]:
+    registered = log_registry.get_log_qnames()
+    for name in [*registered, *log_registry.get_child_log_qnames()]:
         logger = logging.getLogger(name)
-        # A child of a registered log propagates to it: one handler prints a record.
-        if _has_registered_parent(name):
+        # Other loggers below a registered one propagate to it: one handler prints a record.
+        if name not in registered and _has_registered_parent(name):
             continue
         _setup_handlers(lambda: logging.StreamHandler(sys.stderr), logger)
         if log_file_name is not None:
