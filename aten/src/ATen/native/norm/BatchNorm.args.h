@@ -17,6 +17,11 @@ struct ChannelNumbers {
 };
 CRESSET_LAYOUT(ChannelNumbers, 80, by_channels, 68);
 
+// The parts of 32 channels are joined by so many threads each.
+inline constexpr int kJoiningThreads = 32;
+// Rows of channels that a thread applies coefficients to: it reads these once.
+inline constexpr int kAppliedRows = 4;
+
 template <class T> struct MomentArgs { const T* x; };
 template <class T, class A> struct GradientArgs {
   const T *x, *grad;

@@ -44,7 +44,7 @@ const Kernel kForwardCoefficients[2] = {{kProgram, "forward_coefficients_f32"},
                                         {kProgram, "forward_coefficients_f64"}};
 const Kernel kBackwardCoefficients[2] = {{kProgram, "backward_coefficients_f32"},
                                          {kProgram, "backward_coefficients_f64"}};
-constexpr int kThreads = 256;
+constexpr int kThreads = 256, kJoinThreads = 32 * device::kJoiningThreads;
 constexpr int kPacks[4] = {4, 2, 8, 8}; // values of 16 bytes, in the order of floating_slot
 
 // One tensor, or two of the same layout, with everything the launches need to know of them.
@@ -86,8 +86,9 @@ struct Channels {
     return {static_cast<unsigned>(across), static_cast<unsigned>(n.parts)};
   }
   unsigned apply_blocks() const {
-    const int64_t values = n.samples * n.channels * n.plane;
-    return blocks_for(packed ? values / kPacks[slot] : values, kThreads);
+    const int64_t rows = n.samples * n.plane;
+    const int64_t applied = last ? (rows + device::kAppliedRows - 1) / device::kAppliedRows : rows;
+    return blocks_for(applied * n.channels / (packed ? kPacks[slot] : 1), kThreads);
   }
   bool wide() const { return slot == 1; }
 
@@ -122,7 +123,7 @@ void training_coefficients(Channels& c, const Tensor& x, ForwardPointers to, Sca
   const auto& fold = c.last ? kMomentsOfRows : kMomentsOfPlanes;
   cuda::launch(fold[c.slot][c.packed], c.fold_grid(), kThreads, 0, stream,
                device::MomentArgs<void>{x.const_data_ptr()}, folded, c.n);
-  cuda::launch(kForwardCoefficients[c.wide()], blocks_for(c.n.channels, kThreads), kThreads, 0,
+  cuda::launch(kForwardCoefficients[c.wide()], blocks_for(c.n.channels, 32), kJoinThreads, 0,
                stream, folded, to, c.n);
 }
 
@@ -230,7 +231,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
                             row(3),
                             row(4),
                             static_cast<int64_t>(train)};
-  cuda::launch(kBackwardCoefficients[c.wide()], blocks_for(c.n.channels, kThreads), kThreads, 0,
+  cuda::launch(kBackwardCoefficients[c.wide()], blocks_for(c.n.channels, 32), kJoinThreads, 0,
                stream, folded, to, c.n);
   Tensor to_input;
   if (output_mask[0]) {

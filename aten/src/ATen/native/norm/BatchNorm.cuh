@@ -172,10 +172,21 @@ CRESSET_DEVICE_FN void fold_rows(const F& f, typename F::State* out, const Chann
   for (int k = 0; k < kPack; ++k) out[blockIdx.y * n.channels + channel + k] = s[k];
 }
 
+// The parts of a channel, in the first of the threads that share it. A block takes 32 channels.
 template <class State>
 CRESSET_DEVICE_FN State joined_parts(const State* parts, long channel, const ChannelNumbers& n) {
-  State s = parts[channel];
-  for (long p = 1; p < n.parts; ++p) s = s.joined(parts[p * n.channels + channel]);
+  CRESSET_SHARED State scratch[kJoiningThreads / 2][32];
+  const int group = warp_id(), lane = lane_id();
+  State s = State::none();
+  if (channel < n.channels)
+    for (long p = group; p < n.parts; p += kJoiningThreads)
+      s = s.joined(parts[p * n.channels + channel]);
+  for (int half = kJoiningThreads / 2; half > 0; half /= 2) {
+    if (group >= half && group < 2 * half) scratch[group - half][lane] = s;
+    __syncthreads();
+    if (group < half) s = s.joined(scratch[group][lane]);
+    __syncthreads();
+  }
   return s;
 }
 
@@ -183,9 +194,9 @@ CRESSET_DEVICE_FN State joined_parts(const State* parts, long channel, const Cha
 template <class A> CRESSET_DEVICE_FN void forward_coefficients(const Moments<A>* parts,
                                                                const ForwardCoefficients<A>& to,
                                                                const ChannelNumbers& n) {
-  const long c = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (c >= n.channels) return;
+  const long c = static_cast<long>(blockIdx.x) * 32 + lane_id();
   const Moments<A> m = joined_parts(parts, c, n);
+  if (warp_id() > 0 || c >= n.channels) return;
   const A variance = m.spread / m.count;
   const A invstd = A(1) / sqrt(variance + static_cast<A>(to.eps));
   const A momentum = static_cast<A>(to.momentum);
@@ -205,9 +216,9 @@ template <class A> CRESSET_DEVICE_FN void forward_coefficients(const Moments<A>*
 template <class A> CRESSET_DEVICE_FN void backward_coefficients(const GradientSums<A>* parts,
                                                                 const BackwardCoefficients<A>& to,
                                                                 const ChannelNumbers& n) {
-  const long c = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (c >= n.channels) return;
+  const long c = static_cast<long>(blockIdx.x) * 32 + lane_id();
   const GradientSums<A> s = joined_parts(parts, c, n);
+  if (warp_id() > 0 || c >= n.channels) return;
   const A invstd = to.invstd[c], scale = to.weight ? invstd * to.weight[c] : invstd;
   const A count = static_cast<A>(n.samples * n.plane);
   to.grad_weight[c] = s.dot * invstd;
@@ -218,48 +229,98 @@ template <class A> CRESSET_DEVICE_FN void backward_coefficients(const GradientSu
 }
 
 // ---- application --------------------------------------------------------------------------------
-// f(place of a pack, channel of its first value) for the packs of this thread.
-template <int kPack, class F>
-CRESSET_DEVICE_FN void each_pack(const ChannelNumbers& n, const F& f) {
+// Writes the packs of this thread: one, or where channels are last, one of each of kAppliedRows
+// rows, all of the same channels.
+template <class F> CRESSET_DEVICE_FN void apply_packs(const ChannelNumbers& n, const F& f) {
   const long all = n.samples * n.channels * n.plane;
-  const long i = (static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;
-  if (i >= all) return;
-  const long outer = n.channels_last ? i : divided(i, n.plane, n.by_plane, n.small);
-  f(i, outer - divided(outer, n.channels, n.by_channels, n.small) * n.channels);
+  const long i = (static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x) * F::kPack;
+  if (!n.channels_last) {
+    if (i >= all) return;
+    const long outer = divided(i, n.plane, n.by_plane, n.small);
+    const long c = outer - divided(outer, n.channels, n.by_channels, n.small) * n.channels;
+    f.write(i, f.read(i), f.coefficients(c, 0));
+    return;
+  }
+  const long step = (n.samples * n.plane + kAppliedRows - 1) / kAppliedRows * n.channels;
+  if (i >= step) return;
+  const auto by =
+      f.coefficients(i - divided(i, n.channels, n.by_channels, n.small) * n.channels, 1);
+  typename F::Values values[kAppliedRows];
+  CRESSET_UNROLL
+  for (int r = 0; r < kAppliedRows; ++r)
+    if (i + r * step < all) values[r] = f.read(i + r * step);
+  CRESSET_UNROLL
+  for (int r = 0; r < kAppliedRows; ++r)
+    if (i + r * step < all) f.write(i + r * step, values[r], by);
 }
 
-template <class T, int kPack>
-CRESSET_DEVICE_FN void apply_forward(const T* x, T* y, const opmath_t<T>* scale,
-                                     const opmath_t<T>* shift, const ChannelNumbers& n) {
+template <class T, int kValues> struct ForwardApplication {
+  static constexpr int kPack = kValues;
   using A = opmath_t<T>;
-  each_pack<kPack>(n, [&](long i, long c) {
-    Pack<T, kPack> pack = load_pack<kPack>(x + i);
-    CRESSET_UNROLL
-    for (int k = 0; k < kPack; ++k) {
-      const long channel = n.channels_last ? c + k : c;
-      pack.v[k] = convert<T>(convert<A>(pack.v[k]) * scale[channel] + shift[channel]);
-    }
-    store_pack<kPack>(y + i, pack);
-  });
-}
+  using Values = Pack<T, kPack>;
+  struct Coefficients {
+    A scale[kPack], shift[kPack];
+  };
+  const T* x;
+  T* y;
+  const A *scale, *shift;
 
-template <class T, int kPack>
-CRESSET_DEVICE_FN void apply_backward(const T* x, const T* grad, T* out,
-                                      const Slopes<opmath_t<T>>& by, const ChannelNumbers& n) {
-  using A = opmath_t<T>;
-  each_pack<kPack>(n, [&](long i, long c) {
-    const Pack<T, kPack> values = load_pack<kPack>(x + i);
-    Pack<T, kPack> g = load_pack<kPack>(grad + i);
+  // Of kPack channels from c on, or (step 0) of c alone.
+  CRESSET_DEVICE_FN Coefficients coefficients(long c, int step) const {
+    Coefficients by;
     CRESSET_UNROLL
     for (int k = 0; k < kPack; ++k) {
-      const long channel = n.channels_last ? c + k : c;
-      const A centred = convert<A>(values.v[k]) - by.mean[channel];
-      g.v[k] = convert<T>(convert<A>(g.v[k]) * by.scale[channel] +
-                          (centred * by.slope[channel] + by.offset[channel]));
+      by.scale[k] = scale[c + k * step];
+      by.shift[k] = shift[c + k * step];
     }
-    store_pack<kPack>(out + i, g);
-  });
-}
+    return by;
+  }
+  CRESSET_DEVICE_FN Values read(long i) const { return load_pack<kPack>(x + i); }
+  CRESSET_DEVICE_FN void write(long i, Values v, const Coefficients& by) const {
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k)
+      v.v[k] = convert<T>(convert<A>(v.v[k]) * by.scale[k] + by.shift[k]);
+    store_pack<kPack>(y + i, v);
+  }
+};
+
+template <class T, int kValues> struct BackwardApplication {
+  static constexpr int kPack = kValues;
+  using A = opmath_t<T>;
+  struct Values {
+    Pack<T, kPack> x, grad;
+  };
+  struct Coefficients {
+    A mean[kPack], scale[kPack], slope[kPack], offset[kPack];
+  };
+  const T *x, *grad;
+  T* out;
+  Slopes<A> by_channel;
+
+  CRESSET_DEVICE_FN Coefficients coefficients(long c, int step) const {
+    Coefficients by;
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      by.mean[k] = by_channel.mean[c + k * step];
+      by.scale[k] = by_channel.scale[c + k * step];
+      by.slope[k] = by_channel.slope[c + k * step];
+      by.offset[k] = by_channel.offset[c + k * step];
+    }
+    return by;
+  }
+  CRESSET_DEVICE_FN Values read(long i) const {
+    return {load_pack<kPack>(x + i), load_pack<kPack>(grad + i)};
+  }
+  CRESSET_DEVICE_FN void write(long i, Values v, const Coefficients& by) const {
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const A centred = convert<A>(v.x.v[k]) - by.mean[k];
+      v.grad.v[k] = convert<T>(convert<A>(v.grad.v[k]) * by.scale[k] +
+                               (centred * by.slope[k] + by.offset[k]));
+    }
+    store_pack<kPack>(out + i, v.grad);
+  }
+};
 
 } // namespace at::device
 
@@ -294,22 +355,24 @@ CRESSET_DEVICE_FN void apply_backward(const T* x, const T* grad, T* out,
   apply_forward_##T##suffix(                                                                       \
       const cresset_##T* x, cresset_##T* y, const at::device::opmath_t<cresset_##T>* scale,        \
       const at::device::opmath_t<cresset_##T>* shift, at::device::ChannelNumbers n) {              \
-    at::device::apply_forward<cresset_##T, pack>(x, y, scale, shift, n);                           \
+    at::device::apply_packs(                                                                       \
+        n, at::device::ForwardApplication<cresset_##T, pack>{x, y, scale, shift});                 \
   }                                                                                                \
   CRESSET_KERNEL(256)                                                                              \
   apply_backward_##T##suffix(const cresset_##T* x, const cresset_##T* grad, cresset_##T* out,      \
                              at::device::Slopes<at::device::opmath_t<cresset_##T>> by,             \
                              at::device::ChannelNumbers n) {                                       \
-    at::device::apply_backward<cresset_##T, pack>(x, grad, out, by, n);                            \
+    at::device::apply_packs(n,                                                                     \
+                            at::device::BackwardApplication<cresset_##T, pack>{x, grad, out, by}); \
   }
 #define CRESSET_COEFFICIENTS(A)                                                                    \
-  CRESSET_KERNEL(256)                                                                              \
+  CRESSET_KERNEL(1024)                                                                             \
   forward_coefficients_##A(const at::device::Moments<cresset_##A>* parts,                          \
                            at::device::ForwardCoefficients<cresset_##A> to,                        \
                            at::device::ChannelNumbers n) {                                         \
     at::device::forward_coefficients(parts, to, n);                                                \
   }                                                                                                \
-  CRESSET_KERNEL(256)                                                                              \
+  CRESSET_KERNEL(1024)                                                                             \
   backward_coefficients_##A(const at::device::GradientSums<cresset_##A>* parts,                    \
                             at::device::BackwardCoefficients<cresset_##A> to,                      \
                             at::device::ChannelNumbers n) {                                        \
