@@ -362,7 +362,7 @@ template <class R, class T> struct ReduceKernels {
   using Memory = typename Element<T>::Memory;
   static constexpr int kPack = 16 / static_cast<int>(sizeof(T));
   // A block's accumulators must fit into shared memory; the host counts the same way.
-  static constexpr int kMostColumns = sizeof(A) > 32 ? 2 : 4;
+  static constexpr int kMostColumns = sizeof(A) > 32 ? 2 : sizeof(A) > 8 ? 4 : 8;
   static constexpr int kColumns = kPack < kMostColumns ? kPack : kMostColumns;
   static constexpr int kUnroll = 4;
 

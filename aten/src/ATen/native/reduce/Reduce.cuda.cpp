@@ -248,7 +248,8 @@ Launch plan_rows(Args& a, const Geometry& g, int64_t itemsize) {
 
 // The columns of one thread are ReduceKernels::kColumns.
 Launch plan_columns(Args& a, const Geometry& g, int64_t itemsize, int64_t accumulator) {
-  const int64_t pack = std::min<int64_t>(accumulator > 32 ? 2 : 4, 16 / itemsize);
+  const int64_t most = accumulator > 32 ? 2 : accumulator > 8 ? 4 : 8;
+  const int64_t pack = std::min<int64_t>(most, 16 / itemsize);
   const int64_t bytes = pack * itemsize;
   a.columns = g.kept[0].size;
   set_kept(a, g.kept, 1);
