@@ -62,6 +62,9 @@ class TORCH_API BlockingBackend : public Backend {
  protected:
   // Does the work on the calling thread. Throws.
   virtual void execute(Collective& call, Work& work) = 0;
+  // Called when a collective's turn has come, before execute(), in the same order on all ranks;
+  // holds a lock and must not wait.
+  virtual void admit(const Collective& call) { static_cast<void>(call); }
   // Starts a send or receive, whose work waits by itself.
   virtual std::shared_ptr<Work> start_transfer(Collective call) = 0;
   // Makes execute() return soon, with an error.

@@ -84,6 +84,7 @@ std::shared_ptr<Work> BlockingBackend::run(Collective call) {
     if (watcher_.get_id() == std::thread::id()) watcher_ = std::thread([this] { watch(); });
     if (runs_here) {
       running_[task.call.sequence] = {Clock::now(), task.call.timeout, work->description()};
+      admit(task.call);
       if (watcher_sleeps_) watched_.notify_one();
     } else {
       if (threads_.empty()) start_threads();
@@ -110,6 +111,7 @@ void BlockingBackend::serve() {
     Task task = std::move(queue_.front());
     queue_.pop_front();
     running_[task.call.sequence] = {Clock::now(), task.call.timeout, task.work->description()};
+    admit(task.call);
     if (watcher_sleeps_) watched_.notify_one();
     lock.unlock();
     run_task(task);

@@ -1,9 +1,11 @@
 // Gloo as a backend: a library of its own, so that programs without it neither need nor load it.
 // Tensors that are not contiguous travel through contiguous copies. Reductions scattered over ranks
 // are ours, because this Gloo has none that keeps its arguments: every rank sends each part to its
-// owner, who adds them in the order of ranks.
+// owner, who adds them in the order of ranks. Ranks on one machine exchange data through
+// memory that they share (SharedMemory.h); what has no form there goes through Gloo.
 #include <torch/csrc/distributed/c10d/Backend.h>
 #include <torch/csrc/distributed/gloo/Reduction.h>
+#include <torch/csrc/distributed/gloo/SharedMemory.h>
 
 #include <cstring>
 
@@ -143,6 +145,30 @@ constexpr uint64_t kTransferSlots = uint64_t{1} << 62, kScatterSlots = uint64_t{
 constexpr uint64_t kExchangeSlots = uint64_t{1} << 60;
 // Up to so many bytes from all ranks together one exchange of everything is faster than a ring.
 constexpr size_t kExchangeBytes = size_t{1} << 18;
+// With more ranks than that every one of them reading all the others is slower than a ring.
+constexpr int kMemoryRanks = 8;
+
+// Whether an operation goes through shared memory, where there is some.
+bool is_local(const Collective& call) {
+  switch (call.type) {
+  case OpType::AllReduce:
+  case OpType::AllReduceCoalesced:
+  case OpType::Broadcast:
+  case OpType::AllGather:
+  case OpType::AllGatherBase:
+  case OpType::AllGatherCoalesced:
+  case OpType::ReduceScatter:
+  case OpType::ReduceScatterBase:
+  case OpType::ReduceScatterCoalesced:
+    break;
+  default:
+    return false;
+  }
+  // Outputs have the same sizes on all ranks, which inputs of a broadcast or gather need not.
+  size_t bytes = 0;
+  for (const auto& t : call.outputs) bytes = std::max(bytes, size_of(t));
+  return bytes > 0;
+}
 
 // ---- sends and receives -------------------------------------------------------------------------
 class Transfer final : public Work {
@@ -219,6 +245,9 @@ class GlooBackend final : public BlockingBackend {
     meet.setTag(0);
     meet.setTimeout(options_.timeout);
     ::gloo::barrier(meet);
+    if (size > 1 && size <= kMemoryRanks) {
+      memory_ = SharedMemory::open(*store_, rank, size, options_.timeout);
+    }
   }
   ~GlooBackend() override { stop_threads(); }
   std::string name() const override { return "gloo"; }
@@ -232,7 +261,17 @@ class GlooBackend final : public BlockingBackend {
     detach(call);
     return std::make_shared<Transfer>(call, context_, c10::str(" of rank ", rank_, " of ", size_));
   }
-  void interrupt() override { context_->closeConnections(); }
+  void interrupt() override {
+    is_aborted_ = true;
+    if (memory_) memory_->interrupt();
+    turn_.notify_all();
+    context_->closeConnections();
+  }
+  void admit(const Collective& call) override {
+    if (!memory_ || !is_local(call)) return;
+    std::lock_guard lock(turn_mutex_);
+    turns_.push_back(call.sequence);
+  }
 
  private:
   static void detach(Collective& call) {
@@ -265,9 +304,51 @@ class GlooBackend final : public BlockingBackend {
   void all_to_all_base(const Collective& call);
   void all_to_all_lists(const Collective& call);
 
+  // The memory that this group shares is used by one operation at a time, in the order of
+  // admission.
+  class Turn;
+  bool has_turn(const Collective& call);
+
   Device device_;
   std::shared_ptr<::gloo::Context> context_;
   uint64_t barriers_ = 0;
+  std::mutex turn_mutex_;
+  std::condition_variable turn_;
+  std::deque<uint64_t> turns_;
+  std::unique_ptr<SharedMemory> memory_; // null where the ranks have none
+  std::atomic<bool> is_aborted_{false};
+};
+
+bool GlooBackend::has_turn(const Collective& call) {
+  return !turns_.empty() && turns_.front() == call.sequence;
+}
+
+// While it lives no other operation uses the memory.
+class GlooBackend::Turn {
+ public:
+  Turn(GlooBackend& backend, const Collective& call) : backend_(backend) {
+    std::unique_lock lock(backend.turn_mutex_);
+    const auto& turns = backend.turns_;
+    is_local_ = std::find(turns.begin(), turns.end(), call.sequence) != turns.end();
+    if (!is_local_) return;
+    backend.turn_.wait(lock, [&] { return backend.is_aborted_ || backend.has_turn(call); });
+    if (!backend.has_turn(call)) {
+      is_local_ = false;
+      TORCH_CHECK(false, "the operation was aborted");
+    }
+  }
+  ~Turn() {
+    if (!is_local_) return;
+    {
+      std::lock_guard lock(backend_.turn_mutex_);
+      backend_.turns_.pop_front();
+    }
+    backend_.turn_.notify_all();
+  }
+
+ private:
+  GlooBackend& backend_;
+  bool is_local_ = false;
 };
 
 void GlooBackend::execute(Collective& call, Work& work) {
@@ -280,6 +361,7 @@ void GlooBackend::execute(Collective& call, Work& work) {
                                   t.device());
     }
   }
+  const Turn turn(*this, call);
   switch (call.type) {
   case OpType::AllReduce:
     if (call.outputs.size() == 1) return all_reduce(call, call.outputs[0], 0);
@@ -352,7 +434,10 @@ void GlooBackend::all_reduce(const Collective& call, const at::Tensor& t, uint32
   const auto function = reduce_function(call.reduce.kind, t.scalar_type());
   Contiguous memory(t);
   scale_before(call.reduce, memory.get());
-  if (size_ > 1 && size_of(t) <= kExchangeBytes / static_cast<size_t>(size_)) {
+  if (memory_ && is_local(call)) {
+    memory_->all_reduce(bytes_of(memory.get()), static_cast<size_t>(t.numel()), t.element_size(),
+                        function, call.timeout);
+  } else if (size_ > 1 && size_of(t) <= kExchangeBytes / static_cast<size_t>(size_)) {
     exchange_whole(call, memory.get(), function, part);
   } else if (size_ > 1) {
     with_element(static_cast<size_t>(t.element_size()), [&](auto* element) {
@@ -436,17 +521,25 @@ void GlooBackend::reduce(const Collective& call) {
 
 void GlooBackend::broadcast(const Collective& call, const at::Tensor& t, uint32_t part) {
   Contiguous memory(t);
-  ::gloo::BroadcastOptions options(context_);
-  options.setOutput(bytes_of(memory.get()), size_of(memory.get()));
-  options.setRoot(call.root);
-  fill(options, call, part);
-  ::gloo::broadcast(options);
+  if (memory_ && is_local(call)) {
+    memory_->broadcast(bytes_of(memory.get()), size_of(memory.get()), call.root, call.timeout);
+  } else {
+    ::gloo::BroadcastOptions options(context_);
+    options.setOutput(bytes_of(memory.get()), size_of(memory.get()));
+    options.setRoot(call.root);
+    fill(options, call, part);
+    ::gloo::broadcast(options);
+  }
   if (call.root != rank_) memory.put_back();
 }
 
 void GlooBackend::all_gather(const Collective& call, const at::Tensor& in, const at::Tensor& flat,
                              uint32_t part) {
   const at::Tensor c = in.contiguous();
+  if (memory_ && is_local(call)) {
+    memory_->all_gather(bytes_of(flat), bytes_of(c), size_of(c), call.timeout);
+    return;
+  }
   ::gloo::AllgatherOptions options(context_);
   options.setInput(bytes_of(c), size_of(c));
   options.setOutput(bytes_of(flat), size_of(flat));
@@ -495,6 +588,16 @@ void GlooBackend::reduce_scatter(const Collective& call, const at::Tensor& flat,
     scale_before(call.reduce, values);
   }
   Contiguous memory(out);
+  if (memory_ && is_local(call)) {
+    // The result may be a part of the input, which is read to the end.
+    const at::Tensor mine = flat_like(out, out.numel());
+    memory_->reduce_scatter(bytes_of(mine), bytes_of(values), count, out.element_size(), function,
+                            call.timeout);
+    scale_after(call.reduce, mine, size_);
+    if (bytes) std::memcpy(bytes_of(memory.get()), bytes_of(mine), bytes);
+    memory.put_back();
+    return;
+  }
   const uint64_t slot = kScatterSlots | tag(call, part);
   const at::Tensor received = flat_like(out, out.numel() * size_);
   auto sends = context_->createUnboundBuffer(bytes_of(values), size_of(values));
