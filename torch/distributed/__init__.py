@@ -137,9 +137,7 @@ _FSDP = (
 _SUBMODULES = _later.install(
     __name__,
     f"""
-    algorithms.ddp_comm_hooks.powerSGD_hook: PowerSGDState powerSGD_hook batched_powerSGD_hook
     algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
-    algorithms.join: Join Joinable JoinHook
     algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
     _composable.replicate: replicate
     checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
@@ -154,10 +152,6 @@ _SUBMODULES = _later.install(
     fsdp._traversal_utils: _get_fsdp_states
     fsdp.sharded_grad_scaler: ShardedGradScaler
     fsdp.wrap: _or_policy CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
-    optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer
-    pipelining: PipelineStage Schedule1F1B ScheduleGPipe SplitPoint pipe_split pipeline
-    pipelining.schedules: PipelineScheduleMulti PipelineScheduleSingle get_schedule_class
-    pipelining.stage: PipelineStage
     rpc.functions: async_execution
     tensor.experimental._attention: set_rotate_method
     _shard.sharded_tensor: ShardedTensor
@@ -165,6 +159,16 @@ _SUBMODULES = _later.install(
     """,  # noqa: E501
 )
 _SUBMODULES |= {"_tensor", "algorithms", "autograd", "constants", "device_mesh", "distributed_c10d"}
-_SUBMODULES |= {"elastic", "fsdp", "launcher", "nn", "rendezvous", "run", "tensor"}
+_SUBMODULES |= {
+    "elastic",
+    "fsdp",
+    "launcher",
+    "nn",
+    "optim",
+    "pipelining",
+    "rendezvous",
+    "run",
+    "tensor",
+}
 _SUBMODULES |= {"_composable", "_functional_collectives"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)

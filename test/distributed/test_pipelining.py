@@ -1,0 +1,114 @@
+"""Pipelines: the order of microbatches, and steps that equal those of one process."""
+
+import pytest
+from ranks import needs_gloo, run_ranks
+
+import torch
+from torch import nn
+from torch.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleLoopedBFS,
+)
+from torch.distributed.pipelining.microbatch import (
+    TensorChunkSpec,
+    merge_chunks,
+    split_args_kwargs_into_chunks,
+)
+from torch.distributed.pipelining.schedules import get_schedule_class, simulate
+
+WIDTH, STAGES, BATCH = 6, 4, 8
+
+
+def made():
+    torch.manual_seed(0)
+    return nn.ModuleList(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(STAGES))
+
+
+def data():
+    generator = torch.Generator().manual_seed(1)
+    return (
+        torch.randn(BATCH, WIDTH, generator=generator),
+        torch.randn(BATCH, WIDTH, generator=generator),
+    )
+
+
+def alone():
+    """Output, loss and gradients of one process that knows no pipeline."""
+    layers = made()
+    x, y = data()
+    out = x
+    for layer in layers:
+        out = layer(out)
+    loss = nn.functional.mse_loss(out, y)
+    loss.backward()
+    return out.detach(), loss.item(), [p.grad for p in layers.parameters()]
+
+
+def test_order_of_1f1b_alternates_after_the_first_forwards():
+    def prefer(action):
+        return action.is_forward, action.microbatch
+
+    orders = simulate(2, 2, 4, prefer, lambda rank: 2 - rank)
+    assert str(orders[0]) == "[0F0, 0F1, 0B0, 0F2, 0B1, 0F3, 0B2, 0B3]"
+    assert str(orders[1]) == "[1F0, 1B0, 1F1, 1B1, 1F2, 1B2, 1F3, 1B3]"
+
+
+def test_microbatches_are_cut_and_joined_along_the_dimension_of_the_spec():
+    x, y = torch.arange(12).view(4, 3), torch.arange(6).view(2, 3)
+    specs = TensorChunkSpec.from_tuple((0, 1))
+    args, kwargs = split_args_kwargs_into_chunks((x, y), {"scale": 2}, 3, specs)
+    assert [tuple(a[0].shape) for a in args] == [(2, 3), (1, 3), (1, 3)]
+    assert [a[1].tolist() for a in args] == [[[0], [3]], [[1], [4]], [[2], [5]]]
+    assert kwargs == [{"scale": 2}] * 3
+    assert torch.equal(merge_chunks([a[0] for a in args]), x)
+    with pytest.raises(RuntimeError, match="cannot be cut into 5"):
+        split_args_kwargs_into_chunks((x,), {}, 5)
+
+
+def test_schedule_is_found_by_name_in_any_case():
+    assert get_schedule_class("gpipe") is ScheduleGPipe
+    assert get_schedule_class("Interleaved1F1B") is ScheduleInterleaved1F1B
+    with pytest.raises(ValueError, match="Unknown schedule"):
+        get_schedule_class("none")
+
+
+def _train(rank, size, schedule, microbatches):
+    layers = made()
+    per_stage = STAGES // size if schedule in (ScheduleGPipe, Schedule1F1B) else 1
+    stages = STAGES // per_stage
+    own = [
+        PipelineStage(nn.Sequential(*layers[i * per_stage : (i + 1) * per_stage]), i, stages, "cpu")
+        for i in range(rank, stages, size)
+    ]
+    runner = schedule(own if len(own) > 1 else own[0], microbatches, nn.functional.mse_loss)
+    x, y = data()
+    losses = []
+    for _ in range(2):
+        for stage in own:
+            stage.submod.zero_grad()
+        first = (x,) if own[0].is_first else ()
+        out = runner.step(*first, target=y if own[-1].is_last else None, losses=losses)
+    grads = {
+        stage.stage_index * per_stage * 2 + n: p.grad
+        for stage in own
+        for n, p in enumerate(stage.submod.parameters())
+    }
+    return (None if out is None else out.detach()), [float(x) for x in losses], grads
+
+
+@needs_gloo
+@pytest.mark.parametrize(
+    "schedule", [ScheduleGPipe, Schedule1F1B, ScheduleInterleaved1F1B, ScheduleLoopedBFS]
+)
+def test_step_of_a_pipeline_equals_one_process(schedule):
+    wanted, loss, grads = alone()
+    found = run_ranks(_train, 2, schedule, 4)
+    out, losses, _ = found[1]
+    assert torch.allclose(out, wanted, atol=1e-6)
+    assert abs(sum(losses) / 4 - loss) < 1e-6
+    for _, _, own in found:
+        for place, grad in own.items():
+            assert torch.allclose(grad, grads[place], atol=1e-6), place

@@ -1,0 +1,23 @@
+"""Pipelines: a model cut into stages that several processes run, one microbatch after the other."""
+
+from torch import _later
+from torch.distributed.pipelining.schedules import (
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleLoopedBFS,
+)
+from torch.distributed.pipelining.stage import PipelineStage
+
+__all__ = [
+    "PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
+    "ScheduleLoopedBFS",
+]  # fmt: skip
+
+globals().update(
+    _later.names(
+        __name__,
+        "Pipe ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble SplitPoint build_stage "
+        "pipe_split pipeline",
+    )
+)
