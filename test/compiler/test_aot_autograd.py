@@ -538,9 +538,38 @@ def test_boxed_function_takes_a_list():
     assert called([torch.ones(1)])[0].item() == 2 and called._boxed_call
 
 
-def test_export_above_autograd_is_not_implemented():
-    with pytest.raises(NotImplementedError, match="pre_dispatch"):
-        aot_export_module(nn.Linear(2, 2), [torch.ones(1, 2)], trace_joint=False, pre_dispatch=True)
+class Counter(nn.Module):
+    """Adds to a buffer, and switches gradients on for a part of its work."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        self.register_buffer("total", torch.zeros(2))
+
+    def forward(self, x):
+        with torch.enable_grad():
+            y = self.linear(x).clone()
+        self.total.add_(y.sum(0))
+        return y.relu_(), self.total * 2
+
+
+def test_export_above_autograd_keeps_composite_operators_and_switches_of_gradients():
+    module, x = Counter(), torch.randn(3, 2)
+    with torch.no_grad():
+        graph, signature = aot_export_module(module, [x], trace_joint=False, pre_dispatch=True)
+        targets = [node.target for node in graph.graph.nodes if node.op == "call_function"]
+        assert torch.ops.aten.linear.default in targets and torch._C._set_grad_enabled in targets
+        assert not any(t._schema.is_mutable for t in targets if hasattr(t, "_schema"))
+        state = [*module.parameters(), *module.buffers()]
+        total, *found = graph(*state, x)
+        expected = module(x)
+    assert list(signature.buffers_to_mutate.values()) == ["total"]
+    assert all(map(torch.equal, found, expected)) and torch.equal(total, module.total)
+
+
+def test_export_above_autograd_has_no_joint_graph():
+    with pytest.raises(RuntimeError, match="pre_dispatch"):
+        aot_export_module(Counter(), [torch.ones(1, 2)], trace_joint=True, pre_dispatch=True)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 from torch._functorch import config
 from torch._functorch._aot_autograd.inputs import plan_merges
+from torch._functorch._aot_autograd.pre_dispatch import trace_above_autograd
 from torch._functorch._aot_autograd.schemas import (
     AOTConfig,
     BackwardSignature,
@@ -139,11 +140,6 @@ def aot_export_module(
     written is returned; with trace_joint also the gradients of the loss by the parameters."""
     if pre_dispatch and trace_joint:
         raise RuntimeError("pre_dispatch is not supported when trace_joint is True.")
-    if pre_dispatch:
-        raise NotImplementedError(
-            "aot_export_module: graphs of the operators above autograd (pre_dispatch=True) are not "
-            "implemented"
-        )
     if trace_joint and output_loss_index is None:
         raise RuntimeError(
             "If trace_joint=Trueit is required that one of your forward outputs must be a scalar "
@@ -171,9 +167,14 @@ def aot_export_module(
         no_tangents=trace_joint,
         dynamic_shapes=bool(dynamic_shapes),
         loss_index=output_loss_index,
+        pre_dispatch=pre_dispatch,
     )
-    with torch.set_grad_enabled(trace_joint):
-        traced = _exported(flat, [*values, *flat_args], settings, trace_joint)
+    if pre_dispatch:
+        traced = trace_above_autograd(flat, [*values, *flat_args], settings)
+        _refuse([*values, *flat_args], traced.meta)
+    else:
+        with torch.set_grad_enabled(trace_joint):
+            traced = _exported(flat, [*values, *flat_args], settings, trace_joint)
     module = traced.module
     for i, node in enumerate(get_placeholders(module.graph)):
         _rename_input(node, f"arg{i}_1")
