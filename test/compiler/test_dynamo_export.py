@@ -8,6 +8,7 @@ import torch
 import torch._dynamo
 from torch._dynamo.utils import same
 from torch._guards import GuardSource
+from torch.fx.passes.utils.source_matcher_utils import get_source_partitions
 
 
 def targets(gm: torch.fx.GraphModule) -> list[str]:
@@ -99,3 +100,20 @@ def test_export_without_operators_returns_its_arguments_or_fails() -> None:
         torch._dynamo.export(f, same_signature=False)(x, 2)
     with pytest.raises(AssertionError, match="callable"):
         torch._dynamo.export(3)
+
+
+def test_nodes_of_a_layer_come_from_its_class_and_others_from_their_function():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return torch.nn.functional.relu(self.linear(self.linear(x)))
+
+    graph, _ = torch._dynamo.export(Net(), aten_graph=True)(torch.randn(2, 3))
+    functions = [torch.nn.Linear, torch.nn.functional.relu]
+    found = get_source_partitions(graph.graph, functions)
+    assert {source: len(parts) for source, parts in found.items()} == dict(
+        zip(functions, (2, 1), strict=True)
+    )

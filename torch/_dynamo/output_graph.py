@@ -299,7 +299,10 @@ class OutputGraph:
         """Says in the node where in the program it comes from."""
         node.meta["stack_trace"] = tx.user_stack_text()
         node.meta["nn_module_stack"] = self.module_stack
-        node.meta["source_fn_stack"] = [*self.operators, (node.name, node.target)]
+        # What a layer of torch.nn calls comes from the layer, as far as its user can tell.
+        _, layer = next(reversed(self.module_stack.values()), (None, None))
+        own = isinstance(layer, type) and layer.__module__.startswith("torch.nn.")
+        node.meta["source_fn_stack"] = [*self.operators, (node.name, layer if own else node.target)]
 
     def run_fake(
         self,
