@@ -11,6 +11,7 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
+from torch._higher_order_ops.wrap import wrap
 
 X = torch.arange(12.0).reshape(4, 3) / 12
 W = torch.tensor([0.5, 1.0, 2.0])
@@ -106,3 +107,32 @@ def test_names_of_inner_graphs_count_from_the_innermost():
     names = {name for name, _ in seen.graphs[0].named_modules() if name}
     assert names == {"cond_true_1", "cond_false_1", "cond_true_1.cond_true_0",
                      "cond_true_1.cond_false_0"}  # fmt: skip
+
+
+def test_function_of_an_operator_that_changes_something_around_it_breaks_the_graph():
+    torch._dynamo.reset()
+
+    def fn(x):
+        seen = []
+
+        def true(y):
+            seen.append(y.sin())
+            return y + 1
+
+        result = wrap(true, x)
+        return result, seen
+
+    result, seen = torch.compile(fn, backend="eager")(X)
+    assert torch.equal(result, X + 1) and torch.equal(seen[0], X.sin())
+
+
+def test_jvp_in_a_compiled_function_is_one_graph():
+    torch._dynamo.reset()
+    seen = Graphs()
+
+    def fn(x):
+        return torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))
+
+    value, slope = torch.compile(fn, backend=seen, fullgraph=True)(X)
+    assert torch.equal(value, X.sin()) and torch.allclose(slope, X.cos())
+    assert len(seen.graphs) == 1

@@ -307,3 +307,24 @@ def test_attributes_of_a_class_are_not_those_of_its_objects() -> None:
         return x + sum(hasattr(v, "__name__") for v in (partial, [x], {"a": x}, iter([x])))
 
     assert torch.equal(translated(probe, X, fullgraph=True).result, X)
+
+
+@pytest.mark.parametrize("text", ["n % n", "5 // n", "1 / n"])
+def test_division_by_a_number_that_turns_zero_raises_after_the_changes_before_it(text):
+    names: dict = {}
+    exec(f"def fn(x, n, seen):\n    seen.append(n)\n    return x + ({text})\n", names)
+    run = torch.compile(names["fn"], backend="eager")
+    for n in (3, 4, 0, 5):
+        seen: list = []
+        if n:
+            assert torch.equal(run(torch.ones(2), n, seen), torch.ones(2) + eval(text))
+        else:
+            with pytest.raises(ZeroDivisionError):
+                run(torch.ones(2), n, seen)
+        assert seen == [n]
+
+
+def test_number_in_a_tensor_is_a_bool():
+    run = torch.compile(lambda x, y: (x + 1, 3 in y), backend="eager")
+    assert run(torch.ones(2), torch.tensor([1, 3]))[1] is True
+    assert run(torch.ones(2), torch.tensor([1, 2]))[1] is False

@@ -85,6 +85,7 @@ INPLACE = {
     operator.ilshift: operator.lshift,
     operator.irshift: operator.rshift,
 }
+_DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
 COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 _UNARY = {
     operator.neg: "__neg__",
@@ -107,14 +108,26 @@ class DataModel:
     """Operations on trackers."""
 
     out: OutputGraph
+    is_library: bool
 
     # ---- changes
 
     def mutate(self, vt: VariableTracker) -> None:
         """The object is about to change."""
+        self.check_inside(vt)
         if vt.source is not None:
             self.out.side_effects.note(vt)
         vt.changed = True
+
+    def check_inside(self, vt: VariableTracker) -> None:
+        """The function of an operator may change what it made itself, nothing around it."""
+        out = self.out
+        if out.scopes and not self.is_library and getattr(vt, "born", 0) < out.body_start:
+            unimplemented(
+                "HigherOrderOperator: Mutating a variable not in the current scope (SideEffects)",
+                repr(vt),
+                "the function of a higher-order operator changes something outside of itself",
+            )
 
     def mutate_contents(self, obj: UserDefinedObjectVariable, name: str) -> None:
         """A method of the builtin container inside an object may change it."""
@@ -289,7 +302,20 @@ class DataModel:
                     )
                     return self.binary(op, a, b)
                 return None
-        return self.out.call(self, INPLACE.get(op, op), [a, b], {})
+        plain = INPLACE.get(op, op)
+        self._check_defined(plain, a, b)
+        return self.out.call(self, plain, [a, b], {})
+
+    def _check_defined(self, op: Callable, a: VariableTracker, b: VariableTracker) -> None:
+        """Numbers for which an operator raises are no case of the graph: a guard keeps them out,
+        so that the program raises at its own place."""
+        if op in _DIVISIONS and isinstance(b, SymNodeVariable) and not b.truth(self):
+            name = "modulo by zero" if op is operator.mod else "division or modulo by zero"
+            raise_error(self, ZeroDivisionError, f"integer {name}")
+        if op is operator.pow and isinstance(b, SymNodeVariable):
+            b.evaluate()
+        elif op is operator.pow and b.value < 0 and not a.truth(self):
+            raise_error(self, ZeroDivisionError, "0.0 cannot be raised to a negative power")
 
     def _inplace(self, op: Callable, a: VariableTracker, b: VariableTracker) -> VariableTracker:
         plain = INPLACE[op]

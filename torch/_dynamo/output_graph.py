@@ -73,6 +73,23 @@ class GraphInput(NamedTuple):
     made: VariableTracker | None = None
 
 
+class OpaqueVariable(VariableTracker):
+    """A value of C code that calls of the graph hand to each other."""
+
+    __slots__ = ("node", "value")
+
+    def __init__(self, node: torch.fx.Node, value: object) -> None:
+        super().__init__(None)
+        self.node = node
+        self.value = value
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def as_proxy(self) -> object:
+        return self.node
+
+
 class OutputGraph:
     """The state of one trace, shared by all its frames."""
 
@@ -101,6 +118,7 @@ class OutputGraph:
         self.symbol_nodes: dict[str, torch.fx.Node] = {}
         self.symbol_inputs: dict[Source, VariableTracker] = {}
         # Tensors and numbers with symbols, for the guards on shapes.
+        self.body_start = 0
         self.shape_sources: list[tuple[object, Source, object]] = []
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
@@ -276,7 +294,7 @@ class OutputGraph:
             node_args, node_kwargs = self.lift_all(node_args), self.lift_all(node_kwargs)
         made = self.graph.create_node(op, target, node_args, node_kwargs)
         made.meta["example_value"] = result
-        self._describe(tx, made)
+        self.describe(tx, made)
         if isinstance(result, torch.Tensor):
             for arg in (*args, *kwargs.values()):
                 if (
@@ -295,7 +313,7 @@ class OutputGraph:
         key = re.sub(r"\W+", "_", name)
         self.module_stack = {**self.module_stack, key: (name, kind)}
 
-    def _describe(self, tx: Frame, node: torch.fx.Node) -> None:
+    def describe(self, tx: Frame, node: torch.fx.Node) -> None:
         """Says in the node where in the program it comes from."""
         node.meta["stack_trace"] = tx.user_stack_text()
         node.meta["nn_module_stack"] = self.module_stack
@@ -386,6 +404,8 @@ class OutputGraph:
             return NamedTupleVariable(items, type(value))
         if value is None or isinstance(value, int | float | str | torch.dtype | torch.device):
             return ConstantVariable(value)
+        if type(value).__name__ == "PyCapsule":
+            return OpaqueVariable(node, value)
         unimplemented(
             "result of an operator",
             f"{node.target}: {type(value)}",
@@ -399,6 +419,7 @@ class OutputGraph:
             return VariableTracker.build(tx, item)
         part = self.graph.create_node("call_function", operator.getitem, (node, index), {})
         part.meta["example_value"] = item
+        self.describe(tx, part)
         return self.wrap_node(tx, part, item)
 
     def graph_value(self, vt: VariableTracker) -> torch.fx.Node | None:
@@ -439,6 +460,8 @@ class OutputGraph:
         self.attrs[unique] = value
         node = self.graph.create_node("get_attr", unique, (), {})
         node.meta["example_value"] = value
+        if self.current_frame is not None:
+            self.describe(self.current_frame, node)
         return node
 
     # ---- the compiled function

@@ -107,6 +107,12 @@ class GetItemSource(ChainedSource):
 
     index: object = None
 
+    def __hash__(self) -> int:
+        try:
+            return hash((self.base, self.index))
+        except TypeError:  # a slice
+            return hash((self.base, str(self.index)))
+
     def name(self) -> str:
         """base[index]"""
         return f"{self.base.name()}[{self.index!r}]"

@@ -563,8 +563,9 @@ def _write_body(writer: _Writer, nodes: list[Node]) -> None:
         if verbose:
             comment = writer.comment(node)
             if comment is not None:
-                writer.lines += ["", comment]
-                writer.origins += [index, index]
+                above = [""] if writer.lines else []
+                writer.lines += [*above, comment]
+                writer.origins += [index] * (len(above) + 1)
         text = writer.write(node)
         if text is None:
             continue

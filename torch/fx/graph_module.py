@@ -567,7 +567,7 @@ def _print_readable(
     for name, child in module.named_children():
         if isinstance(child, GraphModule):
             parts.append(_print_readable(child, name, **options))
-    text = _addindent("\n".join(part.rstrip() for part in parts), 4)
+    text = _addindent("\n\n".join(part.rstrip() for part in parts), 4)
     text = "\n".join(line.rstrip() for line in text.split("\n"))
     if print_output:
         print(text)

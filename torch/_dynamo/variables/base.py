@@ -19,15 +19,20 @@ Args = list["VariableTracker"]
 Kwargs = dict[str, "VariableTracker"]
 
 
+# How many functions of operators were begun to be traced; a value knows the count at its birth.
+bodies = [0]
+
+
 class VariableTracker:
     """A value of the program. `source` says where the running program finds it, or is None for what
     the program made itself. `changed` says that the running program's object differs from it."""
 
-    __slots__ = ("changed", "source")
+    __slots__ = ("born", "changed", "source")
 
     def __init__(self, source: Source | None = None) -> None:
         self.source = source
         self.changed = False
+        self.born = bodies[0]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.describe()})"

@@ -52,7 +52,7 @@ CONSTANT_TYPES = frozenset(
 
 def is_constant_type(cls: type) -> bool:
     """Whether values of the class are constants."""
-    return cls in CONSTANT_TYPES or issubclass(cls, enum.Enum)
+    return cls in CONSTANT_TYPES or issubclass(cls, enum.Enum | TreeSpec)
 
 
 class ConstantVariable(VariableTracker):

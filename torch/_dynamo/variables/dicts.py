@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch._dynamo.exc import raise_error, unimplemented
-from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker
+from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker, bodies
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.lists import TupleVariable
 
@@ -42,6 +42,7 @@ class ConstDictVariable(VariableTracker):
     def __init__(self, items: Entries, source: object = None, cls: type = dict) -> None:
         self.source = source
         self.changed = False
+        self.born = bodies[0]
         self.items = items
         self.cls = cls
 

@@ -58,6 +58,7 @@ class CellVariable(VariableTracker):
 
     def store(self, tx: Frame, value: VariableTracker | None) -> None:
         """Puts a value into it."""
+        tx.check_inside(self)
         if self.real is not None and not self.changed:
             tx.out.side_effects.note_cell(self)
         self.contents = value

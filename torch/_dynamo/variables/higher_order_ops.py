@@ -11,7 +11,7 @@ import torch.fx
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import UncapturedHigherOrderOpError, Unsupported, unimplemented
 from torch._dynamo.trace_rules import handler
-from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker, bodies
 from torch._dynamo.variables.constant import FALSE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import BaseListVariable, ListVariable, TupleVariable
@@ -56,6 +56,8 @@ def trace_body(
     out = tx.out
     graph, attrs, lifted = torch.fx.Graph(), {}, {}
     saved = out.graph, out.attrs
+    before, bodies[0] = out.body_start, bodies[0] + 1
+    out.body_start = bodies[0]
     changes = out.side_effects.count()
     out.scopes.append((graph, lifted))
     out.graph, out.attrs = graph, attrs
@@ -68,6 +70,7 @@ def trace_body(
     finally:
         out.scopes.pop()
         out.graph, out.attrs = saved
+        out.body_start = before
     if out.side_effects.count() != changes:
         unimplemented(
             "HigherOrderOperator: Mutating a variable not in the current scope (SideEffects)",
@@ -112,6 +115,7 @@ def _rebuilt(vt: VariableTracker, values: list[VariableTracker]) -> VariableTrac
 
 def module_node(tx: Frame, body: Body, name: str) -> torch.fx.Node:
     """A node that reads the graph of a body; the innermost graphs are numbered first."""
+    tx.out.current_frame = tx
     root = torch.nn.Module()
     for key, value in body.attrs.items():
         setattr(root, key, value)
@@ -128,6 +132,7 @@ def call_operator(
     args = tx.out.lift_all(args)
     node = tx.out.graph.create_node("call_function", op, args, kwargs)
     node.meta["example_value"] = examples
+    tx.out.describe(tx, node)
     made = tx.out.wrap_node(tx, node, examples)
     return _rebuilt(body.result, list(made.items))
 
@@ -152,7 +157,11 @@ def _captured(
 def _wrap(
     tx: Frame, fn: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
 ) -> VariableTracker:
-    body = trace_body(tx, fn, list(args), kwargs)
+    tx.out.operators.append(("wrap", wrap))
+    try:
+        body = trace_body(tx, fn, list(args), kwargs)
+    finally:
+        tx.out.operators.pop()
     node = module_node(tx, body, "wrap_body")
     return call_operator(tx, wrap, (node, *body.lifted), {}, body)
 
@@ -265,6 +274,7 @@ def _loop(
                 item.requires_grad_()
     made = tx.out.graph.create_node("call_function", op, tx.out.lift_all(args), {})
     made.meta["example_value"] = result
+    tx.out.describe(tx, made)
     return tx.out.wrap_node(tx, made, result)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
-from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker
+from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker, bodies
 from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class BaseListVariable(VariableTracker):
     def __init__(self, items: Args, source: object = None) -> None:
         self.source = source
         self.changed = False
+        self.born = bodies[0]
         self.items = items
 
     def describe(self) -> str:
@@ -444,6 +445,7 @@ class RangeVariable(BaseListVariable):
     def __init__(self, value: range, source: object = None) -> None:
         self.source = source
         self.changed = False
+        self.born = bodies[0]
         self.value = value
 
     @property

@@ -200,6 +200,8 @@ class SuperVariable(VariableTracker):
             return UserMethodVariable(VariableTracker.build(tx, inner), owner)
         if isinstance(raw, property):
             return VariableTracker.build(tx, raw.fget).call_function(tx, [obj], {})
+        if not hasattr(type(raw), "__get__"):
+            return VariableTracker.build(tx, raw)
         return SuperMethodVariable(obj, name, raw)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

@@ -357,8 +357,10 @@ _METHODS = {
     "__len__": lambda self, tx: self.length(tx),
     "__getitem__": lambda self, tx, key: self.getitem(tx, key),
     "__setitem__": _setitem,
-    "__contains__": lambda self, tx, value: tx.binary(operator.eq, self, value).call_method(
-        tx, "any", [], {}
+    "__contains__": lambda self, tx, value: (
+        tx.binary(operator.eq, self, value)
+        .call_method(tx, "any", [], {})
+        .call_method(tx, "item", [], {})
     ),
     "requires_grad_": _requires_grad,
     "numel": _numel,

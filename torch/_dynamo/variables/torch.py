@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.fx._symbolic_trace
+import torch.fx.experimental.symbolic_shapes
 from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.polyfills import transforms
@@ -212,6 +213,30 @@ for _fn in (
     else torch.is_grad_enabled,
 ):  # fmt: skip
     trace_rules.register(_fn, _ask(_fn))
+
+
+def _symbolic_question(fn: Callable) -> Callable:
+    """A question about a relation between sizes, whose value the trace finds at once."""
+
+    def run(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        given = [a.sym if isinstance(a, SymNodeVariable) else a.as_python_constant() for a in args]
+        named = {
+            k: v.sym if isinstance(v, SymNodeVariable) else v.as_python_constant()
+            for k, v in kwargs.items()
+        }
+        return VariableTracker.build(tx, fn(*given, **named))
+
+    return run
+
+
+for _name in (
+    "guard_size_oblivious guard_or_true guard_or_false guard_bool guard_int guard_scalar "
+    "statically_known_true definitely_true definitely_false has_static_value is_concrete_bool "
+    "is_concrete_int has_hint"
+).split():
+    if hasattr(torch.fx.experimental.symbolic_shapes, _name):
+        _fn = getattr(torch.fx.experimental.symbolic_shapes, _name)
+        trace_rules.register(_fn, _symbolic_question(_fn))
 
 
 @handler(typing.cast)
