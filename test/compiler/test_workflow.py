@@ -278,3 +278,17 @@ def test_trace_becomes_one_page(tmp_path: Path) -> None:
     assert text.startswith("<!DOCTYPE html>")
     for part in ("Graph breaks", "Recompiles", "Compilations", "[0/0]"):
         assert part in text
+
+
+def test_benchmarker_times_functions_of_the_device_of_their_tensors() -> None:
+    from torch._dynamo.utils import counters
+    from torch._inductor.runtime.benchmarking import Benchmarker, benchmarker
+
+    counters.clear()
+    assert benchmarker.benchmark_cpu(lambda: sum(range(10)), warmup=1, rep=1) > 0
+    assert Benchmarker().benchmark(torch.sum, (torch.ones(3),), {}, warmup=1, rep=1) > 0
+    assert counters["inductor"]["benchmarking.Benchmarker.benchmark_cpu"] == 1
+    with pytest.raises(ValueError, match="on one device"):
+        benchmarker.benchmark(sum, ([1, 2],), {})
+    with pytest.raises(NotImplementedError, match="benchmark_gpu"):
+        Benchmarker().benchmark_gpu(lambda: None)
