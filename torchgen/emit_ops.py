@@ -221,7 +221,8 @@ def _method_definition(form: _Form) -> str:
     params = ", ".join(form.parameters(defaults=False, skip_self=True))
     call = f"at::_ops::{form.op.struct}::call({form.expressions(self_text)})"
     ret = cpp.return_type(form.op.schema)
-    return f"{ret} Tensor::{form.name}({params}) const {{\n  return {call};\n}}\n"
+    check = f'  detail::check_defined(*this, "{form.name}");\n'
+    return f"{ret} Tensor::{form.name}({params}) const {{\n{check}  return {call};\n}}\n"
 
 
 def method_files(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
@@ -231,7 +232,7 @@ def method_files(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     for k in range(count):
         mine = {b: forms for b, forms in bases.items() if shard_of(b, count) == k}
-        parts = [BANNER, "#include <ATen/core/Tensor.h>\n"]
+        parts = [BANNER, "#include <ATen/core/Undefined.h>\n"]
         parts += [f"#include <ATen/ops/{b}.h>\n" for b in mine]
         parts.append("\nnamespace at {\n")
         parts += [_method_definition(form) for forms in mine.values() for form in forms]

@@ -391,6 +391,9 @@ TensorVec root_gradients(at::TensorList outputs, at::TensorList given) {
       continue;
     }
     TORCH_CHECK(outputs[i].numel() == 1, "grad can be implicitly created only for scalar outputs");
+    TORCH_CHECK(!outputs[i].is_complex(),
+                "grad can be computed only for real scalar outputs but got ",
+                outputs[i].scalar_type());
     out.push_back(at::ones_like(outputs[i]));
   }
   return out;

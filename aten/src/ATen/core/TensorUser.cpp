@@ -5,6 +5,7 @@
 #include <ATen/core/Dimname.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Formatting.h>
+#include <ATen/core/Undefined.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_put.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -175,7 +176,10 @@ void put(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& values
 } // namespace
 } // namespace indexing
 
-Tensor Tensor::operator[](int64_t index) const { return indexing::selected(*this, 0, 0, index); }
+Tensor Tensor::operator[](int64_t index) const {
+  detail::check_defined(*this, "operator[]");
+  return indexing::selected(*this, 0, 0, index);
+}
 Tensor Tensor::operator[](const Scalar& index) const {
   TORCH_CHECK_INDEX(index.isIntegral(false), "Can only index tensors with integral scalars");
   return (*this)[index.toLong()];
@@ -186,16 +190,19 @@ Tensor Tensor::operator[](const Tensor& index) const {
   return (*this)[index.item()];
 }
 Tensor Tensor::index(ArrayRef<indexing::TensorIndex> indices) const {
+  detail::check_defined(*this, "index");
   return indexing::get(*this, indices);
 }
 Tensor Tensor::index(std::initializer_list<indexing::TensorIndex> indices) const {
-  return indexing::get(*this, {indices.begin(), indices.size()});
+  return index(ArrayRef<indexing::TensorIndex>(indices.begin(), indices.size()));
 }
 Tensor& Tensor::index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values) const {
+  detail::check_defined(*this, "index_put_");
   indexing::put(*this, indices, values);
   return const_cast<Tensor&>(*this);
 }
 Tensor& Tensor::index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value) const {
+  detail::check_defined(*this, "index_put_");
   const Tensor number = detail::scalar_tensor(value, value.type());
   return index_put_(indices, number.to(options().dtype(scalar_type())));
 }

@@ -1,0 +1,76 @@
+// Methods of tensors without a value raise an error that names the call.
+#include <gtest/gtest.h>
+
+#include <ATen/core/op_registration/op_registration.h>
+#include <torch/torch.h>
+
+namespace {
+
+template <class F> std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const c10::Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+void expect_named(const std::string& message, const std::string& call) {
+  EXPECT_NE(message.find("Tensor." + call + "(): called on an undefined Tensor"), std::string::npos)
+      << message;
+}
+
+} // namespace
+
+TEST(Undefined, OperatorOfADefaultTensorIsAnErrorThatNamesIt) {
+  const at::Tensor t;
+  expect_named(message_of([&] { t.add(1); }), "add");
+  expect_named(message_of([&] { t.sum(); }), "sum");
+  expect_named(message_of([&] { t.contiguous(); }), "contiguous");
+  expect_named(message_of([&] { t.item<float>(); }), "item");
+  expect_named(message_of([&] { t.view({1}); }), "view");
+  expect_named(message_of([&] { t[0]; }), "operator[]");
+  expect_named(message_of([&] { t.index({0}); }), "index");
+}
+
+TEST(Undefined, OperatorOfAMovedFromTensorIsAnError) {
+  at::Tensor a = at::ones({2});
+  const at::Tensor b = std::move(a);
+  expect_named(message_of([&] { a.mul_(2); }), "mul_"); // NOLINT: that is the point
+  EXPECT_EQ(b.numel(), 2);
+}
+
+TEST(Undefined, GradientMethodsAreErrors) {
+  const at::Tensor t;
+  expect_named(message_of([&] { t.backward(); }), "backward");
+  expect_named(message_of([&] { t.grad(); }), "grad");
+  expect_named(message_of([&] { t.requires_grad_(); }), "set_requires_grad");
+  expect_named(message_of([&] { t.retain_grad(); }), "retain_grad");
+}
+
+TEST(Backward, OfAComplexScalarNeedsAGradient) {
+  const at::Tensor x = torch::ones({2}, torch::requires_grad());
+  const at::Tensor y = (x * c10::Scalar(c10::complex<float>(0, 0.5))).sum();
+  EXPECT_NE(message_of([&] { y.backward(); }).find("only for real scalar outputs"),
+            std::string::npos);
+}
+
+TEST(RegisterOperators, FunctionAloneSaysTheSchema) {
+  static auto registry = c10::RegisterOperators()
+                             .op("cpp_registered::twice", [](const at::Tensor& x) { return x * 2; })
+                             .op("cpp_registered::power(Tensor x, int n=2) -> Tensor",
+                                 [](const at::Tensor& x, int64_t n) { return x.pow(n); });
+  const at::OperatorEntry* twice = at::Dispatcher::singleton().find("cpp_registered::twice", "");
+  ASSERT_NE(twice, nullptr);
+  EXPECT_EQ(twice->schema().str(), "cpp_registered::twice(Tensor _0) -> Tensor _0");
+  at::Stack stack{at::IValue(at::ones({1}))};
+  twice->call_boxed(stack);
+  EXPECT_EQ(stack[0].toTensor().item<float>(), 2.0f);
+}
+
+TEST(Complex, AbsoluteValueAndAngleHaveTheirStandardNames) {
+  const c10::complex<double> z(3, 4);
+  EXPECT_EQ(std::abs(z), 5.0);
+  EXPECT_EQ(std::norm(z), 25.0);
+  EXPECT_DOUBLE_EQ(std::arg(c10::complex<double>(0, 1)), std::acos(0.0));
+}
