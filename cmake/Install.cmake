@@ -34,7 +34,8 @@ install(DIRECTORY torch/csrc DESTINATION ${include_dir}/torch ${headers})
 install(DIRECTORY torch/csrc/api/include/ DESTINATION ${include_dir} OPTIONAL
   ${headers})
 install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/ DESTINATION ${include_dir} ${headers})
-install(FILES torch/library.h torch/custom_class.h DESTINATION ${include_dir}/torch)
+install(FILES torch/library.h torch/custom_class.h torch/extension.h torch/python.h
+  DESTINATION ${include_dir}/torch)
 
 # A built tree offers the same layout by links.
 if(CRESSET_INPLACE)

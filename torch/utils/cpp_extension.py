@@ -1,9 +1,10 @@
-"""Building C++ extensions against the headers of this package. What works is what exists: operators
-registered with TORCH_LIBRARY, and Python modules written to CPython's own interface. There are no
-pybind11 converters (torch/extension.h) and no CUDA extensions yet."""
+"""Building C++ extensions against the headers of this package: operators registered with
+TORCH_LIBRARY, and Python modules written with pybind11 (torch/extension.h; its headers come from
+the package pybind11) or to CPython's own interface. CUDA sources are not compiled yet."""
 
 import hashlib
 import os
+import pathlib
 import shutil
 import subprocess
 import sysconfig
@@ -41,9 +42,20 @@ def _find_cuda_home():
 CUDA_HOME = _find_cuda_home()
 
 
-def include_paths(device_type="cpu", torch_include_dirs=True):
-    """The folders of headers."""
-    return [os.path.join(_PACKAGE, "include")] if torch_include_dirs else []
+def _pybind11_include() -> list[str]:
+    """The folder of pybind11's headers; empty where it is not installed."""
+    import importlib.util
+
+    found = importlib.util.find_spec("pybind11")
+    if found is None or found.origin is None:
+        return []
+    return [os.path.join(os.path.dirname(found.origin), "include")]
+
+
+def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
+    """The folders of headers: this package's, and pybind11's where it is installed."""
+    own = [os.path.join(_PACKAGE, "include")] if torch_include_dirs else []
+    return [*own, *_pybind11_include()]
 
 
 def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platform=None):
@@ -69,9 +81,43 @@ def get_default_build_root():
     return os.path.join(tempfile.gettempdir(), "torch_extensions")
 
 
+def get_cxx_compiler() -> str:
+    """The compiler of C++: what CXX says, else c++."""
+    return os.environ.get("CXX", "c++")
+
+
+def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, tuple[int, ...]]:
+    """Whether what a compiler makes fits this package, and its version. A g++ before
+    9 does not know all of C++17."""
+    command = [compiler, "-dumpfullversion", "-dumpversion"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False, ()
+    version = tuple(int(part) for part in done.stdout.strip().split(".") if part.isdigit())
+    return not check_compiler_is_gcc(compiler) or version >= (9,), version
+
+
+def check_compiler_ok_for_platform(compiler: str) -> bool:
+    """Whether a compiler of C++ is there."""
+    return shutil.which(compiler) is not None
+
+
 def check_compiler_is_gcc(compiler) -> bool:
     """Whether a compiler is g++."""
     return "g++" in os.path.basename(compiler)
+
+
+def _names_standard(flags: list[str]) -> bool:
+    return any(flag.startswith("-std=") for flag in flags)
+
+
+def _extension_defines(name: str) -> list[str]:
+    """What sources ask for: the name of their module, and that they are part of an extension."""
+    return [
+        "-DTORCH_API_INCLUDE_EXTENSION_H",
+        f"-DTORCH_EXTENSION_NAME={name.rsplit('.', 1)[-1]}",
+    ]
 
 
 def CppExtension(name, sources, *args, **kwargs):
@@ -85,7 +131,9 @@ def CppExtension(name, sources, *args, **kwargs):
     kwargs["language"] = "c++"
     compile_args = kwargs.get("extra_compile_args", [])
     compile_args = compile_args.get("cxx", []) if isinstance(compile_args, dict) else compile_args
-    kwargs["extra_compile_args"] = [*COMMON_FLAGS, *compile_args]
+    # Flags that name a standard replace ours.
+    common = [f for f in COMMON_FLAGS if not (f[:5] == "-std=" and _names_standard(compile_args))]
+    kwargs["extra_compile_args"] = [*common, *compile_args, *_extension_defines(name)]
     return setuptools.Extension(name, sources, *args, **kwargs)
 
 
@@ -168,9 +216,10 @@ def _compile(name, sources, cflags, ldflags, includes, folder, verbose):
             "the folders in extra_include_paths"
         )
     os.makedirs(folder, exist_ok=True)
-    compiler = os.environ.get("CXX", "c++")
-    flags = [*COMMON_FLAGS, *(f"-I{path}" for path in [*includes, *headers])]
-    flags += [f"-I{sysconfig.get_paths()['include']}", *cflags]
+    compiler = get_cxx_compiler()
+    common = [f for f in COMMON_FLAGS if not (f[:5] == "-std=" and _names_standard(cflags))]
+    flags = [*common, *(f"-I{path}" for path in [*includes, *headers])]
+    flags += [f"-I{sysconfig.get_paths()['include']}", *_extension_defines(name), *cflags]
     ends = [f"-L{TORCH_LIB_PATH}", f"-Wl,-rpath,{TORCH_LIB_PATH}", "-ltorch", *ldflags]
     digest = hashlib.sha256(repr((compiler, flags, ends)).encode())
     for source in sources:
@@ -234,6 +283,22 @@ def load(
     return module
 
 
+def _bindings(functions: str | list[str] | dict[str, str]) -> str:
+    """A module of pybind11 with these functions."""
+    if not _pybind11_include():
+        raise RuntimeError(
+            "load_inline: `functions` needs the headers of pybind11 (pip install pybind11)"
+        )
+    if isinstance(functions, str):
+        functions = [functions]
+    documented = functions if isinstance(functions, dict) else {name: name for name in functions}
+    lines = ["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {"]
+    for name, doc in documented.items():
+        quoted = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'  m.def("{name}", &{name}, "{quoted}");')
+    return "\n".join([*lines, "}"])
+
+
 def load_inline(
     name,
     cpp_sources,
@@ -255,18 +320,22 @@ def load_inline(
     use_pch=False,
     no_implicit_headers=False,
 ):
-    """load of source texts. Bindings cannot be generated from `functions`: the text registers what
-    it offers."""
-    if functions:
-        raise NotImplementedError("load_inline: bindings for `functions` are not implemented")
+    """load of source texts. `functions` names those that become functions of the module: a name, a
+    list of names, or a dictionary from names to documentation."""
     if cuda_sources:
         raise NotImplementedError("load_inline: CUDA sources are not implemented")
     texts = [cpp_sources] if isinstance(cpp_sources, str) else list(cpp_sources)
     folder = build_directory or os.path.join(get_default_build_root(), name)
     os.makedirs(folder, exist_ok=True)
+    if not no_implicit_headers:
+        texts.insert(0, "#include <torch/extension.h>")
+    if functions is not None:
+        texts.append(_bindings(functions))
     source = os.path.join(folder, "main.cpp")
-    with open(source, "w") as file:
-        file.write("\n".join(texts))
+    text = "\n".join(texts)
+    # Unchanged text keeps its date, for build tools that look at it.
+    if not os.path.exists(source) or pathlib.Path(source).read_text() != text:
+        pathlib.Path(source).write_text(text)
     return load(
         name,
         [source],

@@ -1,0 +1,136 @@
+// Converters of pybind11 between Python objects and the types of at:: and c10::. They use what
+// torch._C does itself for arguments of operators, through the table it publishes; one converter
+// serves every type that an operator may take (ATen/core/TypeTraits.h). Without pybind11 on the
+// include path only CPython's interface is there, which is enough for TORCH_LIBRARY.
+#pragma once
+#include <torch/csrc/python/distributed/bridge.h>
+
+#include <ATen/core/ivalue.h>
+#include <torch/custom_class.h>
+#include <torch/version.h>
+
+#if __has_include(<pybind11/pybind11.h>)
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+
+namespace torch::python {
+
+const Bridge& bridge();
+
+// An error of this library on its way out of a function of an extension is the Python exception
+// that the library's own functions raise.
+inline void translate_error(std::exception_ptr error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const c10::Error&) {
+    bridge().set_error();
+  }
+}
+
+// The table of torch._C, which is imported at the first use. Throws when this extension was
+// compiled for another version of it.
+inline const Bridge& bridge() {
+  static const Bridge* const table = [] {
+    const py::object capsule = py::module_::import("torch._C").attr("_bridge");
+    const auto* found =
+        static_cast<const Bridge*>(PyCapsule_GetPointer(capsule.ptr(), kBridgeName));
+    if (found == nullptr) throw py::error_already_set();
+    if (found->layout != Bridge::kLayout)
+      throw py::import_error(
+          "this extension was compiled for another version of torch; build it again");
+    py::register_local_exception_translator(&translate_error);
+    return found;
+  }();
+  return *table;
+}
+
+// Reads an argument as T; false where the object does not fit.
+template <class T> bool load_value(py::handle source, at::types::Kept<T>& value) {
+  at::IValue read;
+  if (!bridge().to_value(source.ptr(), at::types::Type<T>::schema(), read)) return false;
+  value = at::types::Type<T>::read(read);
+  return true;
+}
+
+// A caster for a T that values hold as they are.
+template <class T> struct ValueCaster {
+  bool load(py::handle source, bool) {
+    at::types::Kept<T> read{};
+    if (!load_value<T>(source, read)) return false;
+    value = std::move(read);
+    return true;
+  }
+  static py::handle cast(const T& source, py::return_value_policy, py::handle) {
+    return bridge().from_value(at::types::write<T>(source));
+  }
+  template <class U> using cast_op_type = py::detail::movable_cast_op_type<U>;
+  operator T*() { return &*value; }
+  operator T&() { return *value; }
+  operator T&&() && { return std::move(*value); }
+  std::optional<T> value;
+};
+
+} // namespace torch::python
+
+namespace pybind11::detail {
+
+template <> struct type_caster<at::Tensor> {
+  PYBIND11_TYPE_CASTER(at::Tensor, const_name("torch.Tensor"));
+  bool load(handle source, bool) {
+    const torch::python::Bridge& bridge = torch::python::bridge();
+    if (source.is_none()) return false;
+    if (!bridge.is_tensor(source.ptr())) return false;
+    value = bridge.tensor_of(source.ptr());
+    return true;
+  }
+  static handle cast(const at::Tensor& source, return_value_policy, handle) {
+    if (!source.defined()) return none().release();
+    return torch::python::bridge().wrap_tensor(source);
+  }
+};
+
+#define CRESSET_CASTER(T, NAME)                                                                    \
+  template <> struct type_caster<T> : torch::python::ValueCaster<T> {                              \
+    static constexpr auto name = const_name(NAME);                                                 \
+  }
+CRESSET_CASTER(at::Scalar, "Number");
+CRESSET_CASTER(at::Device, "torch.device");
+CRESSET_CASTER(at::ScalarType, "torch.dtype");
+CRESSET_CASTER(at::Layout, "torch.layout");
+CRESSET_CASTER(at::MemoryFormat, "torch.memory_format");
+CRESSET_CASTER(c10::Generator, "torch.Generator");
+CRESSET_CASTER(c10::Storage, "torch.UntypedStorage");
+CRESSET_CASTER(c10::SymInt, "int");
+CRESSET_CASTER(c10::complex<double>, "complex");
+CRESSET_CASTER(at::IValue, "object");
+#undef CRESSET_CASTER
+
+// A view of a list: the caster keeps the elements for the call.
+template <class T> struct type_caster<c10::ArrayRef<T>> {
+  static constexpr auto name = const_name("Sequence[") + make_caster<T>::name + const_name("]");
+  template <class U> using cast_op_type = c10::ArrayRef<T>;
+  bool load(handle source, bool) {
+    if (!torch::python::load_value<c10::ArrayRef<T>>(source, kept_)) return false;
+    return true;
+  }
+  static handle cast(c10::ArrayRef<T> source, return_value_policy, handle) {
+    return torch::python::bridge().from_value(at::types::write(source));
+  }
+  operator c10::ArrayRef<T>() { return kept_; }
+
+ private:
+  std::vector<T> kept_;
+};
+
+// Counted pointers to instances of registered classes.
+template <class T>
+struct type_caster<c10::intrusive_ptr<T>,
+                   std::enable_if_t<std::is_base_of_v<torch::CustomClassHolder, T>>>
+    : torch::python::ValueCaster<c10::intrusive_ptr<T>> {
+  static constexpr auto name = const_name("torch.ScriptObject");
+};
+
+} // namespace pybind11::detail
+#endif
