@@ -17,13 +17,16 @@ template <class T> class ListElementReference {
   ListElementReference(const intrusive_ptr<at::IValue::Holder<std::vector<at::IValue>>>& items,
                        size_t index)
       : items_(items), index_(index) {}
-  T get() const { return at::types::Type<T>::read(items_->value[index_]); }
-  operator T() const { return get(); }
+  const at::IValue& get() const { return items_->value[index_]; }
+  operator T() const { return at::types::Type<T>::read(get()); }
   ListElementReference& operator=(T value) {
     items_->value[index_] = at::types::Type<T>::write(std::move(value));
     return *this;
   }
-  ListElementReference& operator=(const ListElementReference& other) { return *this = other.get(); }
+  ListElementReference& operator=(const ListElementReference& other) {
+    items_->value[index_] = other.get();
+    return *this;
+  }
   ListElementReference(const ListElementReference&) = default;
   friend bool operator==(const ListElementReference& a, const T& b) {
     return at::ivalue::equal(a.items_->value[a.index_], at::types::Type<T>::write(b));

@@ -4,6 +4,8 @@
 #include <iostream>
 
 #include <ATen/ATen.h>
+#include <ATen/NativeFunctions.h>
+#include <c10/util/complex_abs.h>
 #include <torch/csrc/autograd/generated/factories.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/node_ptr.h>
@@ -11,6 +13,15 @@
 #include <torch/csrc/autograd/view_meta.h>
 #include <torch/from_blob.h>
 #include <torch/tensor.h>
+
+namespace c10 {
+using torch::autograd::AutoGradMode;
+using torch::autograd::NoGradGuard;
+} // namespace c10
+namespace at {
+using c10::AutoGradMode;
+using c10::NoGradGuard;
+} // namespace at
 
 namespace torch {
 

@@ -22,6 +22,22 @@ TORCH_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& opti
 TORCH_API Tensor feature_alpha_dropout(Tensor input,
                                        const FeatureAlphaDropoutFuncOptions& options = {});
 
+// The same with their options as arguments.
+namespace detail {
+inline Tensor dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::dropout(std::move(input),
+                             DropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+inline Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::alpha_dropout(
+      std::move(input), AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+inline Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::feature_alpha_dropout(
+      std::move(input), FeatureAlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+} // namespace detail
+
 TORCH_API Tensor cosine_similarity(const Tensor& x1, const Tensor& x2,
                                    const CosineSimilarityFuncOptions& options = {});
 TORCH_API Tensor pairwise_distance(const Tensor& x1, const Tensor& x2,
