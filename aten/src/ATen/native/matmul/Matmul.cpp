@@ -130,8 +130,37 @@ void mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   product(self, mat2, out, 0, 1, "addmm_impl_cpu_");
 }
 
+namespace {
+// out = a b + bias for one contiguous row of biases, without a pass that copies it to every row.
+// False where that does not apply.
+bool product_with_bias(const Tensor& bias, const Tensor& a, const Tensor& b, const Tensor& out) {
+  const int64_t m = a.size(0), n = b.size(1), k = a.size(1);
+  if (bias.dim() != 1 || bias.size(0) != n || !bias.is_contiguous() || n < 2 || m == 0 || k == 0 ||
+      out.is_same(bias))
+    return false;
+  dtype_switch<GemmTypes>(a.scalar_type(), "addmm_impl_cpu_", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using A = gemm::acc_t<T>;
+    const auto run = [&] {
+      gemm::gemm_bias<T>(m, n, k, A(1), static_cast<const T*>(a.data_ptr()), a.strides()[0],
+                         a.strides()[1], static_cast<const T*>(b.data_ptr()), b.strides()[0],
+                         b.strides()[1], static_cast<const T*>(bias.data_ptr()),
+                         static_cast<T*>(out.data_ptr()), out.strides()[0], out.strides()[1]);
+    };
+    if (is_large(m, n, k)) {
+      BlockingRegion unlocked;
+      run();
+    } else {
+      run();
+    }
+  });
+  return true;
+}
+} // namespace
+
 void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                const Scalar& alpha, const Tensor& out) {
+  if (beta.equal(1.0) && alpha.equal(1.0) && product_with_bias(self, mat1, mat2, out)) return;
   prepare(self, out, beta);
   product(mat1, mat2, out, beta, alpha, "addmm_impl_cpu_");
 }
