@@ -16,6 +16,7 @@ from torch._functorch.aot_autograd import aot_function
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor import config, metrics
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
@@ -349,3 +350,20 @@ def test_compiled_backward_inside_of_a_transform_is_refused(transform):
     with pytest.raises(RuntimeError, match="compiled backward function within vmap/grad/vjp"):
         mapped = transform(pull)
         mapped(torch.ones(3, 2))
+
+
+def test_tensor_reshaped_in_place_is_returned_in_its_new_shape() -> None:
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x @ x
+        y.squeeze_(0)
+        return y, y + 1
+
+    check(fn, torch.randn(1, 1))
+
+
+def test_graph_with_fake_inputs_of_two_modes_is_compiled() -> None:
+    x, y = torch.randn(4), torch.randn(4)
+    module = make_fx(lambda x, y: (x + y) * 2)(x, y)
+    fakes = [FakeTensorMode().from_tensor(t) for t in (x, y)]
+    (got,) = compile_fx_inner(module, fakes)([x, y])
+    assert torch.equal(got, (x + y) * 2)

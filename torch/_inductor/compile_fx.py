@@ -87,7 +87,7 @@ def _compile_inner(
     from torch._inductor import debug, faults
     from torch._inductor.lowering import expand_lowerings
 
-    mode = detect_fake_mode(example_inputs) or _mode_of_graph(gm)
+    mode = _mode_of_inputs(example_inputs) or _mode_of_graph(gm)
     with (
         dynamo_timed("compile_fx_inner", phase_name="inductor_compile"),
         V.set_fake_mode(mode),
@@ -114,9 +114,18 @@ def _log_graph(artifact: str, title: str, gm: fx.GraphModule) -> None:
         logger.debug("TRACED GRAPH\n ===== %s =====\n %s", title, text)
 
 
+def _mode_of_inputs(values: Sequence[object]) -> object:
+    """The mode of the first fake tensor. A backward graph may have inputs of two: what was saved
+    and the tangents need not have been traced together."""
+    for value in values:
+        mode = getattr(value, "fake_mode", None)
+        if mode is not None:
+            return mode
+    return None
+
+
 def _mode_of_graph(gm: fx.GraphModule) -> object:
-    values = [n.meta.get("val") for n in gm.graph.nodes if n.op == "placeholder"]
-    return detect_fake_mode([v for v in values if v is not None])
+    return _mode_of_inputs([n.meta.get("val") for n in gm.graph.nodes if n.op == "placeholder"])
 
 
 def _lowered(

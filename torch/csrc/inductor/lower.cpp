@@ -234,9 +234,15 @@ class Lowering {
     const auto found = by_storage_.find(t.storage().get());
     return found == by_storage_.end() ? -1 : found->second;
   }
+  static bool is_view(const Tensor& t, const View& v) {
+    return t.sizes() == at::IntArrayRef(v.sizes) && t.strides() == at::IntArrayRef(v.strides) &&
+           t.storage_offset() == v.offset;
+  }
   int32_t view_of(const Tensor& t) {
     const auto known = views_.find(t.unsafeGetTensorImpl());
-    if (known != views_.end()) return known->second;
+    // An operator may have given the tensor another shape since (squeeze_, t_).
+    if (known != views_.end() && is_view(t, out_.views[static_cast<size_t>(known->second)]))
+      return known->second;
     const int32_t buffer = find_buffer(t);
     if (buffer < 0 || !is_plain(t))
       refuse(c10::str("a tensor of unknown origin, ", t.scalar_type(), t.sizes(), " on ",
