@@ -212,6 +212,30 @@ def test_every_registered_log_has_a_handler_and_says_a_record_once() -> None:
     assert not any(logging.getLogger(name).propagate for name in names)
 
 
+def test_traced_calls_are_shown_with_their_place_in_the_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x * 2) @ (y * 3)
+
+    logger = logging.getLogger("torch._dynamo")
+    torch._logging.set_logs(trace_call=True)
+    logger.addHandler(caplog.handler)
+    try:
+        torch.compile(function, backend="eager")(torch.ones(2, 2), torch.ones(2, 2))
+    finally:
+        logger.removeHandler(caplog.handler)
+        torch._logging.set_logs()
+    found = [record for record in caplog.records if record.name.endswith("__trace_call")]
+    shown = [record.getMessage().splitlines()[-2:] for record in found]
+    line = "        return (x * 2) @ (y * 3)"
+    assert shown == [
+        [line, "                ~~^~~"],
+        [line, "                          ~~^~~"],
+        [line, "               ~~~~~~~~^~~~~~~~~"],
+    ]
+
+
 # ---- metrics
 
 

@@ -537,12 +537,13 @@ def transform_code_object(
     safe: bool = False,
 ) -> types.CodeType:
     """Code after `transformations(instructions, parts)` changed either in place."""
-    keys = get_code_keys()
-    parts = {key: getattr(code, key) for key in keys}
     instructions = cleaned_instructions(code, safe)
     propagate_inst_exn_table_entries(instructions)
+    names = get_code_keys()
+    parts = dict(zip(names, map(code.__getattribute__, names), strict=True))
     transformations(instructions, parts)
-    return clean_and_assemble_instructions(instructions, keys, parts)[1]
+    _, made = clean_and_assemble_instructions(instructions, names, parts)
+    return made
 
 
 _PREFIX = frozenset({"RESUME", "MAKE_CELL", "COPY_FREE_VARS", "RETURN_GENERATOR"})

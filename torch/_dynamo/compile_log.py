@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     import torch
     from torch._C._dynamo.eval_frame import CodeCache
     from torch._C._dynamo.guards import GuardManager, RootGuardManager
+    from torch._dynamo.symbolic_convert import Frame
 
 _artifacts = {
     name: getArtifactLogger(__name__, name)
-    for name in "bytecode graph graph_code graph_sizes graph_breaks guards".split()
+    for name in "bytecode graph graph_code graph_sizes graph_breaks guards trace_call".split()
 }
 _frame_ids = itertools.count()
 
@@ -147,6 +148,21 @@ def _table(found: torch.fx.Graph) -> str:
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     lines.insert(1, "  ".join("-" * w for w in widths))
     return "\n".join(lines)
+
+
+def is_on(artifact: str) -> bool:
+    """Whether someone asked for an artifact."""
+    return _artifacts[artifact].isEnabledFor(logging.DEBUG)
+
+
+def traced_call(name: str, tx: Frame) -> None:
+    """A call that became a node, with its place in the user's line."""
+    code = tx.code
+    ins = tx.program.instructions[max(tx.ip - 1, 0)]
+    place = f"{code.co_filename}:{tx.line()} in {code.co_name}"
+    depth = f" (inline depth: {tx.depth})" if tx.depth else ""
+    source = utils.get_instruction_source_311(code, ins).rstrip()
+    _artifacts["trace_call"].debug("TRACE FX call %s from %s%s\n%s", name, place, depth, source)
 
 
 def graph_break(reason: Exception | None) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 import torch.fx
 from torch._C._dynamo.eval_frame import DisabledFunction
+from torch._dynamo import compile_log
 from torch._dynamo.exc import (
     BackendCompilerFailed,
     TorchRuntimeError,
@@ -132,6 +133,7 @@ class OutputGraph:
         self.body_counts: collections.Counter[str] = collections.Counter()
         self.regions: dict[tuple, tuple[torch.fx.Node, str]] = {}
         self.has_break = False
+        self.trace_calls = compile_log.is_on("trace_call")
         # Objects of the running program that must not be one: lists of their sources.
         self.distinct: list[list[Source]] = []
         self.grad_at_start = torch.is_grad_enabled()
@@ -293,6 +295,8 @@ class OutputGraph:
         if self.scopes:
             node_args, node_kwargs = self.lift_all(node_args), self.lift_all(node_kwargs)
         made = self.graph.create_node(op, target, node_args, node_kwargs)
+        if self.trace_calls:
+            compile_log.traced_call(made.name, tx)
         made.meta["example_value"] = result
         self.describe(tx, made)
         if isinstance(result, torch.Tensor):

@@ -578,5 +578,24 @@ def get_instruction_source_311(code: types.CodeType, inst: object) -> str:
     last = end_column if end_line == line else len(text.encode())
     raw = text.encode()
     before = len(raw[:column].decode(errors="replace"))
-    marked = len(raw[column:last].decode(errors="replace"))
-    return f"{text}\n{' ' * before}{'^' * max(marked, 1)}\n"
+    segment = raw[column:last].decode(errors="replace")
+    return f"{text}\n{' ' * before}{_markers(segment)}\n"
+
+
+def _markers(segment: str) -> str:
+    """Marks below a piece of a line, as tracebacks have them: the operator stands out."""
+    import ast
+
+    marks = ["^"] * max(len(segment), 1)
+    try:
+        body = ast.parse(f"({segment})", mode="eval").body
+    except SyntaxError:
+        return "".join(marks)
+    if isinstance(body, ast.BinOp) and segment.isascii():
+        left, right = body.left.end_col_offset - 1, body.right.col_offset - 1
+        between = segment[left:right]
+        sign = between.strip("() ")
+        place = left + between.find(sign) if sign else left
+        marks = ["~"] * len(segment)
+        marks[place : place + len(sign)] = "^" * len(sign)
+    return "".join(marks)

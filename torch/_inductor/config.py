@@ -452,6 +452,76 @@ write_are_deterministic_algorithms_enabled: bool = True
 implicit_fallbacks: bool = True
 generate_intermediate_hooks: bool = False
 cpp_wrapper: bool = _flag("TORCHINDUCTOR_CPP_WRAPPER")
+reorder_for_compute_comm_overlap: bool = False
+reorder_for_peak_memory: bool = True
+autoheuristic_log_path: str = "DEFAULT"
+bucket_all_gathers_bucket_mode: str = "default"
+bucket_all_gathers_fx: str = "none"
+bucket_all_gathers_fx_bucket_size_determinator: object = None
+bucket_all_reduces_fx: str = "none"
+bucket_all_reduces_fx_bucket_size_determinator: object = None
+bucket_reduce_scatters_bucket_mode: str = "default"
+bucket_reduce_scatters_fx: str = "none"
+bucket_reduce_scatters_fx_bucket_size_determinator: object = None
+bundled_autotune_remote_cache: object = None
+collective_benchmark_nruns: int = 50
+collective_benchmark_timeout: float = 30.0
+combo_kernel_allow_mixed_sizes: int = 1
+combo_kernel_autotune_grouping: bool = True
+combo_kernel_foreach_dynamic_shapes: bool = True
+combo_kernel_max_distance: int = -1
+combo_kernel_max_num_args: int = 250
+combo_kernel_max_num_nodes: int = 8
+combo_kernel_peak_memory_increase_gb: object = None
+combo_kernel_peak_memory_pct_threshold: float = 0.05
+combo_kernel_per_subkernel_blocks: bool = False
+cudagraph_policy: object = None
+cudagraph_unsafe_unbacked_ops: list = []
+cutedsl_enable_autotuning: bool = False
+dedup_reduce_scatters: bool = False
+distributed_max_autotune_gemm: bool = False
+fx_passes_numeric_check: dict = {
+    "pre_grad": False,
+    "precision": 0.0001,
+    "num_iterations": 1,
+    "requires_optimizer": True,
+}
+incremental_autotune: bool = False
+inter_node_bw: object = None
+intra_node_bw: object = None
+is_nightly_or_source: bool = False
+keep_static_cubin_raw: bool = False
+max_autotune_subproc_graceful_timeout_seconds: float = 0.0
+max_autotune_subproc_result_timeout_seconds: float = 60.0
+max_autotune_subproc_terminate_timeout_seconds: float = 0.0
+non_blocking_remote_cache_write: bool = True
+nvgemm_max_profiling_configs: int = 5
+nvgemm_supplement_configs: bool = False
+partitioned_scatter_enabled: bool = False
+partitioned_scatter_max_partitions: int = 128
+partitioned_scatter_memory_budget: float = 0.1
+partitioned_scatter_min_partitions: int = 2
+pipeline_max_autotune_gemm: bool = False
+quiesce_async_compile_pool: bool = True
+quiesce_async_compile_time: int = 60
+remote_gemm_autotune_cache: bool = False
+reorder_for_compute_comm_overlap_passes: list = []
+reorder_for_locality: bool = True
+reorder_for_peak_memory_debug: bool = False
+reorder_prefetch_limit: object = None
+static_launch_user_defined_triton_kernels: bool = False
+strict_static_cuda_launcher: bool = False
+strict_static_triton_launcher: bool = False
+torchinductor_worker_logpath: str = ""
+tpu_backend: str = "pallas"
+use_fast_triton_launcher: bool = True
+use_launch_metadata_schema: bool = True
+use_static_cuda_launcher: bool = True
+use_static_triton_launcher: bool = True
+worker_log_path: object = None
+worker_start_method: str = "subprocess"
+worker_suppress_logging: bool = True
+xpu_backend: str = "triton"
 _save_config_ignore: list = [
     "trace.upload_tar",
     "pre_grad_custom_pass",
