@@ -294,3 +294,24 @@ def _leaving(rank: int, size: int) -> bool:
 def test_rank_that_leaves_right_after_joining_does_not_break_the_others():
     for _ in range(4):
         assert run_ranks(_leaving, 3) == [True] * 3
+
+
+def _nothing(rank: int, size: int) -> list:
+    none = torch.empty(0, 3)
+    dist.all_reduce(none)
+    dist.broadcast(none, src=0)
+    dist.reduce(none, dst=0)
+    parts = [torch.empty(0, 3) for _ in range(size)]
+    dist.all_gather(parts, none)
+    dist.all_gather_into_tensor(torch.empty(0, 3), none)
+    dist.gather(none, parts if rank == 0 else None, dst=0)
+    dist.scatter(none, parts if rank == 0 else None, src=0)
+    dist.reduce_scatter_tensor(torch.empty(0, 3), none)
+    after = torch.ones(1)
+    dist.all_reduce(after)
+    return after.tolist()
+
+
+@needs_gloo
+def test_collectives_of_tensors_without_elements_leave_the_group_usable():
+    assert run_ranks(_nothing, 2) == [[2.0], [2.0]]

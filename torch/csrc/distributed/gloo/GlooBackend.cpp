@@ -230,6 +230,7 @@ class Transfer final : public Work {
 
 } // namespace
 
+// Gloo divides by the number of bytes: an operation on tensors without elements ends before it.
 class GlooBackend final : public BlockingBackend {
  public:
   GlooBackend(std::shared_ptr<Store> store, int rank, int size, const BackendOptions& options)
@@ -432,6 +433,7 @@ template <class F> void with_element(size_t size, const F& f) {
 
 void GlooBackend::all_reduce(const Collective& call, const at::Tensor& t, uint32_t part) {
   const auto function = reduce_function(call.reduce.kind, t.scalar_type());
+  if (size_of(t) == 0) return;
   Contiguous memory(t);
   scale_before(call.reduce, memory.get());
   if (memory_ && is_local(call)) {
@@ -497,6 +499,7 @@ void GlooBackend::all_reduce_coalesced(const Collective& call) {
 void GlooBackend::reduce(const Collective& call) {
   const at::Tensor& t = call.outputs[0];
   const auto function = reduce_function(call.reduce.kind, t.scalar_type());
+  if (size_of(t) == 0) return;
   Contiguous memory(t);
   // Elsewhere than at the root the argument stays as it is.
   const bool here = call.root == rank_;
@@ -520,6 +523,7 @@ void GlooBackend::reduce(const Collective& call) {
 }
 
 void GlooBackend::broadcast(const Collective& call, const at::Tensor& t, uint32_t part) {
+  if (size_of(t) == 0) return;
   Contiguous memory(t);
   if (memory_ && is_local(call)) {
     memory_->broadcast(bytes_of(memory.get()), size_of(memory.get()), call.root, call.timeout);
@@ -536,6 +540,7 @@ void GlooBackend::broadcast(const Collective& call, const at::Tensor& t, uint32_
 void GlooBackend::all_gather(const Collective& call, const at::Tensor& in, const at::Tensor& flat,
                              uint32_t part) {
   const at::Tensor c = in.contiguous();
+  if (size_of(flat) == 0) return;
   if (memory_ && is_local(call)) {
     memory_->all_gather(bytes_of(flat), bytes_of(c), size_of(c), call.timeout);
     return;
@@ -549,6 +554,7 @@ void GlooBackend::all_gather(const Collective& call, const at::Tensor& in, const
 
 void GlooBackend::gather(const Collective& call) {
   const at::Tensor c = call.inputs[0].contiguous();
+  if (size_of(c) == 0) return;
   const bool here = call.root == rank_;
   at::Tensor flat = here ? flat_like(c, c.numel() * size_) : at::Tensor();
   ::gloo::GatherOptions options(context_);
@@ -561,6 +567,7 @@ void GlooBackend::gather(const Collective& call) {
 }
 
 void GlooBackend::scatter(const Collective& call) {
+  if (size_of(call.outputs[0]) == 0) return;
   Contiguous out(call.outputs[0]);
   std::vector<at::Tensor> kept;
   std::vector<char*> parts;
