@@ -108,6 +108,21 @@ def test_plain_tensors_count_as_replicated_where_the_program_says_so(pair):
     assert (x + torch.tensor(1.0)).placements == (Shard(0),)
 
 
+def test_view_of_a_dimension_of_one_keeps_its_cut(pair):
+    whole = {"shape": (1, 2, 2), "stride": (4, 2, 1)}
+    x = DTensor.from_local(torch.empty(0, 2, 2), pair, [Shard(0)], **whole)
+    with CommDebugMode() as mode:
+        y = x.view(1, 4)
+    assert y.placements == (Shard(0),) and mode.get_total_counts() == 0
+    assert mode.comm_module_counts["Global"] == {"forward": {}, "backward": {}}
+
+
+def test_operator_along_a_cut_dimension_makes_it_whole(pair):
+    x = DTensor.from_local(torch.ones(4, 3), pair, [Shard(0)])
+    assert x.softmax(0).placements == (Replicate(),)
+    assert x.softmax(1).placements == (Shard(0),)
+
+
 def test_like_factories_keep_cuts_and_make_partial_ones_whole(pair):
     x = DTensor.from_local(torch.ones(4, 3), pair, [Shard(0)])
     assert torch.zeros_like(x).placements == (Shard(0),)

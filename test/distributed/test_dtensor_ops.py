@@ -54,6 +54,8 @@ CALLS = {
     "view_split": (lambda a: a.view(2, 2, 6), [_t(4, 6)]),
     "view_merge": (lambda a: a.view(24), [_t(4, 6)]),
     "view_other": (lambda a: a.reshape(6, 4), [_t(4, 6)]),
+    "view_ones": (lambda a: a.view(1, 4), [_t(1, 2, 2)]),
+    "view_as_complex": (lambda a: torch.view_as_complex(a).real, [_t(4, 3, 2)]),
     "flatten": (lambda a: a.flatten(0, 1), [_t(4, 3, 2)]),
     "transpose": (lambda a: a.transpose(0, 1), [_t(4, 6)]),
     "permute": (lambda a: a.permute(2, 0, 1), [_t(4, 6, 2)]),

@@ -170,7 +170,8 @@ def step_cost(old: Placement, new: Placement, size: float, parts: int) -> float:
         return _TOUCH
     share = size * (parts - 1) / parts
     if old.is_shard():
-        return share + 1 if new.is_replicate() else share / parts + 1 + _TOUCH
+        # Another cut costs a gathering too (see change_cut), and leaves one to be done later.
+        return share + 1 + (0 if new.is_replicate() else _TOUCH)
     # A reduction sends everything twice; one that also cuts sends half of it, but what it leaves
     # has to be gathered later. It is chosen where another argument is cut already.
     return 2 * share + 1 + (_TOUCH if new.is_shard() else 0)

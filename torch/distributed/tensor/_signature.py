@@ -240,6 +240,11 @@ def reshaped(
     i = j = 0
     while i < len(left) and j < len(right):
         if left[i] == 1 or right[j] == 1:
+            if old[i] == new[j] == 1:
+                # The one element may lie on the first rank alone, before and after.
+                letter = letters.new(1)
+                before[i].append(letter)
+                after[j].append(letter)
             i, j = i + (left[i] == 1), j + (right[j] == 1)
             continue
         factor = gcd(left[i], right[j])

@@ -22,7 +22,7 @@ COMMUTES = {
         "first",
     ),
 }
-_IDENTITIES = "clone detach alias contiguous lift_fresh lift view_as_real _reshape_alias_copy"
+_IDENTITIES = "clone detach alias contiguous lift_fresh lift"
 
 
 def linear_in(name: str, tensors: list[int], numbers: bool) -> list[tuple[frozenset, tuple]]:

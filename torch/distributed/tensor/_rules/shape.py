@@ -233,6 +233,17 @@ def join(call: Call) -> Signature:
     return made
 
 
+@rule("view_as_complex view_as_real _view_as_complex_copy view_as_real_copy")
+def pairs(call: Call) -> Signature:
+    """A last dimension of two, real and imaginary part, disappears or comes: it is whole."""
+    letters = Letters()
+    splits = call.op._schema.name.endswith(("real", "real_copy"))
+    whole = letters.dims(call.results[0].shape if splits else call.shape("self"))
+    before, after = (whole[:-1], whole) if splits else (whole, whole[:-1])
+    made = Signature({0: before}, {0: after}, letters.sizes, frozen={whole[-1][0]})
+    return _view(call, made)
+
+
 @rule("as_strided as_strided_scatter view.dtype unfold_backward")
 def opaque(call: Call) -> Signature:
     """Strides speak of the whole tensor's memory: all is whole."""

@@ -86,6 +86,9 @@ class CommDebugMode(TorchDispatchMode):
     def __enter__(self) -> CommDebugMode:
         self.comm_counts.clear()
         self.comm_module_counts.clear()
+        self.comm_module_counts["Global"] = {
+            direction: defaultdict(int) for direction in ("forward", "backward")
+        }
         self.parameter_info.clear()
         self.sharding_info.clear()
         self._tracker = ModuleTracker()

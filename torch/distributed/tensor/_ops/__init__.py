@@ -1,0 +1,1 @@
+"""Questions about specs, under the name that programs with rules of their own use."""
