@@ -79,6 +79,7 @@ class Plan(NamedTuple):
 
 
 _plans: dict[Any, Plan] = {}
+_lookups = {"hits": 0, "misses": 0}
 
 
 def clear_plans() -> None:
@@ -111,8 +112,11 @@ def dispatch(cls: type, op: OpOverload, args: tuple, kwargs: dict[str, Any]) -> 
         tensors = list(tensors)
         for i in plain:
             tensors[i] = _as_replicated(cls, op, tensors[i], mesh)
+    # Ranks may be threads: meshes of two of them are equal but for where each is.
+    key.append(tuple(mesh.get_coordinate() or ()))
     whole = tuple(key)
     plan = _plans.get(whole)
+    _lookups["hits" if plan is not None else "misses"] += 1
     if plan is None:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()

@@ -8,8 +8,9 @@ from torch.distributed.tensor.debug._visualize_sharding import visualize_shardin
 __all__ = ["CommDebugMode", "visualize_sharding"]
 
 
-def _get_sharding_prop_cache_info() -> int:
-    """How many plans of operator calls are kept."""
+def _get_sharding_prop_cache_info() -> tuple[int, int, int, int]:
+    """Of the table of plans for operator calls: hits, misses, the most it holds, what it holds."""
     from torch.distributed.tensor import _dispatch
 
-    return len(_dispatch._plans)
+    found = _dispatch._lookups
+    return found["hits"], found["misses"], _dispatch._MOST_PLANS, len(_dispatch._plans)
