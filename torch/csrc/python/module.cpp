@@ -25,6 +25,7 @@
 #include <torch/csrc/python/dispatch/functorch.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/distributed/bridge.h>
+#include <torch/csrc/python/jit/jit.h>
 #include <torch/csrc/python/nn/module_base.h>
 #include <torch/csrc/python/pytree/pytree.h>
 #include <torch/csrc/python/runtime/exceptions.h>
@@ -155,8 +156,8 @@ bool init_all(PyObject* m) {
          init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
          init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
          init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
-         dynamo::init_dynamo(m) && init_aot(m) && init_inductor(m) && init_devices(m) &&
-         init_bridge(m) && add_operators(m);
+         dynamo::init_dynamo(m) && init_aot(m) && init_inductor(m) && init_jit(m) &&
+         init_devices(m) && init_bridge(m) && add_operators(m);
 }
 
 } // namespace

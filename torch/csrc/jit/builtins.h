@@ -1,0 +1,21 @@
+// The builtins of scripted code by subject; builtins() puts them together.
+#pragma once
+#include <torch/csrc/jit/program.h>
+
+namespace torch::jit {
+
+using Builtins = std::vector<Builtin>;
+// A line of a constant table.
+struct Entry {
+  const char* schema;
+  BuiltinFn fn;
+};
+template <size_t N> void add_entries(Builtins& out, const Entry (&table)[N]) {
+  for (const Entry& entry : table) out.push_back({entry.schema, entry.fn});
+}
+void add_number_builtins(Builtins& out);
+void add_container_builtins(Builtins& out);
+void add_string_builtins(Builtins& out);
+void add_tensor_builtins(Builtins& out);
+
+} // namespace torch::jit

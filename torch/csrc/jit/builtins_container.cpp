@@ -1,0 +1,438 @@
+// Lists, dictionaries, tuples and identity in scripted code.
+#include <torch/csrc/jit/builtins.h>
+
+#include <algorithm>
+
+namespace torch::jit {
+namespace {
+
+int64_t size_of(const IValue& list) { return static_cast<int64_t>(list_size(list)); }
+IValue nothing() { return IValue(); }
+Dict& dict_of(const IValue& v) { return need<Dict>(v, "dictionary"); }
+
+struct Range {
+  int64_t start, step, count;
+};
+// The elements that a slice of Python chooses.
+Range slice_range(int64_t n, const IValue& start, const IValue& end, const IValue& by) {
+  const int64_t step = by.isNone() ? 1 : by.toInt();
+  TORCH_CHECK_VALUE(step != 0, "slice step cannot be zero");
+  auto bound = [&](const IValue& v, int64_t missing) {
+    if (v.isNone()) return missing;
+    int64_t i = v.toInt();
+    if (i < 0) i = std::max(i, -n - 1) + n;
+    return step > 0 ? std::clamp<int64_t>(i, 0, n) : std::clamp<int64_t>(i, -1, n - 1);
+  };
+  const int64_t lo = bound(start, step > 0 ? 0 : n - 1), hi = bound(end, step > 0 ? n : -1);
+  const int64_t span = step > 0 ? hi - lo : lo - hi, size = step > 0 ? step : -step;
+  return {lo, step, span <= 0 ? 0 : (span - 1) / size + 1};
+}
+
+IValue copy_of(const IValue& list) {
+  IValue out = new_list_like(list);
+  for (size_t i = 0; i < list_size(list); ++i) list_push(out, list_get(list, i));
+  return out;
+}
+
+IValue from_items(const IValue& like, const std::vector<IValue>& items) {
+  IValue out = new_list_like(like);
+  for (const IValue& item : items) list_push(out, item);
+  return out;
+}
+std::vector<IValue> items_of(const IValue& list) {
+  std::vector<IValue> out;
+  for (size_t i = 0; i < list_size(list); ++i) out.push_back(list_get(list, i));
+  return out;
+}
+void replace(const IValue& list, const std::vector<IValue>& items) {
+  list_resize(list, 0);
+  for (const IValue& item : items) list_push(list, item);
+}
+std::vector<IValue> sorted(const IValue& list, bool reverse) {
+  std::vector<IValue> items = items_of(list);
+  std::stable_sort(items.begin(), items.end(), [&](const IValue& a, const IValue& b) {
+    return reverse ? less(b, a) : less(a, b);
+  });
+  return items;
+}
+int64_t find_item(const IValue& list, const IValue& item) {
+  for (size_t i = 0; i < list_size(list); ++i)
+    if (values_equal(list_get(list, i), item)) return int64_t(i);
+  return -1;
+}
+IValue extreme(const IValue& list, bool largest, const char* name) {
+  TORCH_CHECK_VALUE(list_size(list) > 0, name, "() arg is an empty sequence");
+  IValue best = list_get(list, 0);
+  for (size_t i = 1; i < list_size(list); ++i) {
+    IValue item = list_get(list, i);
+    if (largest ? less(best, item) : less(item, best)) best = std::move(item);
+  }
+  return best;
+}
+
+constexpr Entry kLists[] = {
+    {"aten::len.t(t[] a) -> int", [](IValue* a, size_t) { return IValue(size_of(a[0])); }},
+    {"aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)",
+     [](IValue* a, size_t) {
+       list_push(a[0], a[1]);
+       return a[0];
+     }},
+    {"aten::extend.t(t[](a!) self, t[] other) -> ()",
+     [](IValue* a, size_t) {
+       for (const IValue& item : items_of(a[1])) list_push(a[0], item);
+       return nothing();
+     }},
+    {"aten::insert.t(t[](a!) self, int idx, t(b -> *) el) -> ()",
+     [](IValue* a, size_t) {
+       const int64_t n = size_of(a[0]);
+       int64_t i = a[1].toInt();
+       if (i < 0) i += n;
+       list_insert(a[0], size_t(std::clamp<int64_t>(i, 0, n)), a[2]);
+       return nothing();
+     }},
+    {"aten::pop.t(t[](a!) self, int idx=-1) -> t(*)",
+     [](IValue* a, size_t) {
+       const size_t n = list_size(a[0]);
+       TORCH_CHECK_INDEX(n > 0, "pop from empty list");
+       const size_t i = checked_index(a[1].toInt(), n, "pop");
+       IValue item = list_get(a[0], i);
+       list_erase(a[0], i);
+       return item;
+     }},
+    {"aten::Delete.t(t[](a!) self, int idx) -> ()",
+     [](IValue* a, size_t) {
+       list_erase(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
+       return nothing();
+     }},
+    {"aten::remove.t(t[](a!) self, t el) -> ()",
+     [](IValue* a, size_t) {
+       const int64_t i = find_item(a[0], a[1]);
+       TORCH_CHECK_VALUE(i >= 0, "list.remove(x): x not in list");
+       list_erase(a[0], size_t(i));
+       return nothing();
+     }},
+    {"aten::index.list_t(t[] self, t el) -> int",
+     [](IValue* a, size_t) {
+       const int64_t i = find_item(a[0], a[1]);
+       TORCH_CHECK_VALUE(i >= 0, "'", value_text(a[1]), "' is not in list");
+       return IValue(i);
+     }},
+    {"aten::count.t(t[] self, t el) -> int",
+     [](IValue* a, size_t) {
+       int64_t n = 0;
+       for (const IValue& item : items_of(a[0])) n += values_equal(item, a[1]);
+       return IValue(n);
+     }},
+    {"aten::clear.t(t[](a!) self) -> ()",
+     [](IValue* a, size_t) {
+       list_resize(a[0], 0);
+       return nothing();
+     }},
+    {"aten::reverse.t(t[](a!) self) -> ()",
+     [](IValue* a, size_t) {
+       std::vector<IValue> items = items_of(a[0]);
+       std::reverse(items.begin(), items.end());
+       replace(a[0], items);
+       return nothing();
+     }},
+    {"aten::sort.t(t[](a!) self, bool reverse=False) -> ()",
+     [](IValue* a, size_t) {
+       replace(a[0], sorted(a[0], a[1].toBool()));
+       return nothing();
+     }},
+    {"aten::sorted.t(t[](a) input) -> t[]",
+     [](IValue* a, size_t) { return from_items(a[0], sorted(a[0], false)); }},
+    {"aten::copy.t(t[](a) self) -> t[]", [](IValue* a, size_t) { return copy_of(a[0]); }},
+    {"aten::list.t(t[] l) -> t[]", [](IValue* a, size_t) { return copy_of(a[0]); }},
+    {"aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)",
+     [](IValue* a, size_t) {
+       list_set(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"), a[2]);
+       return a[0];
+     }},
+    {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)",
+     [](IValue* a, size_t) {
+       return list_get(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
+     }},
+    {"aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]",
+     [](IValue* a, size_t) {
+       const Range r = slice_range(size_of(a[0]), a[1], a[2], a[3]);
+       IValue picked = new_list_like(a[0]);
+       for (int64_t i = 0; i < r.count; ++i)
+         list_push(picked, list_get(a[0], size_t(r.start + i * r.step)));
+       return picked;
+     }},
+    {"aten::add.t(t[] a, t[] b) -> t[]",
+     [](IValue* a, size_t) {
+       IValue both = copy_of(a[0]);
+       for (const IValue& item : items_of(a[1])) list_push(both, item);
+       return both;
+     }},
+    {"aten::add_.t(t[](a!) self, t[] b) -> t[](a!)",
+     [](IValue* a, size_t) {
+       for (const IValue& item : items_of(a[1])) list_push(a[0], item);
+       return a[0];
+     }},
+    {"aten::mul.left_t(t[] l, int n) -> t[]",
+     [](IValue* a, size_t) {
+       IValue out = new_list_like(a[0]);
+       const std::vector<IValue> items = items_of(a[0]);
+       const int64_t n = a[1].toInt();
+       TORCH_CHECK(n <= 0 || items.size() <= (size_t(1) << 32) / size_t(n), "list is too long");
+       for (int64_t i = 0; i < n; ++i)
+         for (const IValue& item : items) list_push(out, item);
+       return out;
+     }},
+    {"aten::eq.t_list(t[] a, t[] b) -> bool",
+     [](IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
+    {"aten::ne.t_list(t[] a, t[] b) -> bool",
+     [](IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
+    {"aten::__contains__.t_list(t[] l, t item) -> bool",
+     [](IValue* a, size_t) { return IValue(find_item(a[0], a[1]) >= 0); }},
+    {"prim::min.self_t(t[] self) -> t",
+     [](IValue* a, size_t) { return extreme(a[0], false, "min"); }},
+    {"prim::max.self_t(t[] self) -> t",
+     [](IValue* a, size_t) { return extreme(a[0], true, "max"); }},
+    {"prim::min.t_list(t[] l, t[] r) -> t[]",
+     [](IValue* a, size_t) { return less(a[1], a[0]) ? a[1] : a[0]; }},
+    {"prim::max.t_list(t[] l, t[] r) -> t[]",
+     [](IValue* a, size_t) { return less(a[0], a[1]) ? a[1] : a[0]; }},
+    {"aten::all.int(int[] self) -> bool",
+     [](IValue* a, size_t) {
+       const auto& v = a[0].toIntList();
+       return IValue(std::all_of(v.begin(), v.end(), [](int64_t x) { return x != 0; }));
+     }},
+    {"aten::all.float(float[] self) -> bool",
+     [](IValue* a, size_t) {
+       const auto v = a[0].toDoubleList();
+       return IValue(std::all_of(v.begin(), v.end(), [](double x) { return x != 0; }));
+     }},
+    {"aten::all.bool(bool[] self) -> bool",
+     [](IValue* a, size_t) {
+       const auto v = a[0].toBoolList();
+       return IValue(std::all_of(v.begin(), v.end(), [](bool x) { return x; }));
+     }},
+    {"aten::any.bool(bool[] self) -> bool",
+     [](IValue* a, size_t) {
+       const auto v = a[0].toBoolList();
+       return IValue(std::any_of(v.begin(), v.end(), [](bool x) { return x; }));
+     }},
+    {"aten::any.int(int[] self) -> bool",
+     [](IValue* a, size_t) {
+       const auto& v = a[0].toIntList();
+       return IValue(std::any_of(v.begin(), v.end(), [](int64_t x) { return x != 0; }));
+     }},
+    {"aten::sum.int(int[] self) -> int",
+     [](IValue* a, size_t) {
+       uint64_t total = 0;
+       for (const int64_t v : a[0].toIntList()) total += uint64_t(v);
+       return IValue(int64_t(total));
+     }},
+    {"aten::sum.float(float[] self) -> float",
+     [](IValue* a, size_t) {
+       double total = 0;
+       for (const double v : a[0].toDoubleList()) total += v;
+       return IValue(total);
+     }},
+    {"aten::__range_length(int lo, int hi, int step) -> int",
+     [](IValue* a, size_t) {
+       const int64_t lo = a[0].toInt(), hi = a[1].toInt(), step = a[2].toInt();
+       TORCH_CHECK(step != 0, "range() arg 3 must not be zero");
+       if (step > 0 ? lo >= hi : lo <= hi) return IValue(int64_t(0));
+       const uint64_t span = step > 0 ? uint64_t(hi) - uint64_t(lo) : uint64_t(lo) - uint64_t(hi);
+       return IValue(int64_t((span - 1) / (step > 0 ? uint64_t(step) : -uint64_t(step)) + 1));
+     }},
+    {"aten::__derive_index(int index, int start, int step) -> int",
+     [](IValue* a, size_t) {
+       return IValue(
+           int64_t(uint64_t(a[1].toInt()) + uint64_t(a[0].toInt()) * uint64_t(a[2].toInt())));
+     }},
+    {"prim::rangelist(int n) -> int[]",
+     [](IValue* a, size_t) {
+       std::vector<int64_t> v;
+       for (int64_t i = 0; i < a[0].toInt(); ++i) v.push_back(i);
+       return IValue(std::move(v));
+     }},
+};
+
+void add_lists(Builtins& out) { add_entries(out, kLists); }
+
+const IValue& lookup(const Dict& dict, const IValue& key) {
+  const IValue* found = dict.find(key);
+  if (!found) throw c10::IndexError(c10::str("KeyError: ", value_text(key, true)));
+  return *found;
+}
+// A list of keys is of the kind of its items, or a list of anything.
+IValue list_of(const std::vector<IValue>& items) {
+  using Tag = IValue::Tag;
+  const Tag tag = items.empty() ? Tag::None : items[0].tag;
+  bool same = true;
+  for (const IValue& item : items) same = same && item.tag == tag;
+  Type element;
+  element.kind = !same                ? Type::Kind::Any
+                 : tag == Tag::Int    ? Type::Kind::Int
+                 : tag == Tag::Double ? Type::Kind::Float
+                 : tag == Tag::Bool   ? Type::Kind::Bool
+                 : tag == Tag::Tensor ? Type::Kind::Tensor
+                                      : Type::Kind::Any;
+  IValue out = new_list(element);
+  for (const IValue& item : items) list_push(out, item);
+  return out;
+}
+IValue copy_dict(const Dict& dict) {
+  auto copy = c10::make_intrusive<Dict>();
+  for (const auto& [key, value] : dict.entries) copy->set(key, value);
+  return IValue::opaque(std::move(copy));
+}
+
+constexpr Entry kDicts[] = {
+    {"aten::len.Dict(Dict(k, t) self) -> int",
+     [](IValue* a, size_t) { return IValue(int64_t(dict_of(a[0]).entries.size())); }},
+    {"aten::__getitem__.Dict(Dict(k, t) self, k key) -> t(*)",
+     [](IValue* a, size_t) { return lookup(dict_of(a[0]), a[1]); }},
+    {"aten::_set_item.Dict(Dict(k, t)(a!) l, k(b -> *) idx, t(c -> *) v) -> ()",
+     [](IValue* a, size_t) {
+       dict_of(a[0]).set(a[1], a[2]);
+       return nothing();
+     }},
+    {"aten::__contains__.Dict(Dict(k, t) dict, k key) -> bool",
+     [](IValue* a, size_t) { return IValue(dict_of(a[0]).find(a[1]) != nullptr); }},
+    {"aten::get.default(Dict(k, t) self, k key, t default_value) -> t(*)",
+     [](IValue* a, size_t) {
+       const IValue* found = dict_of(a[0]).find(a[1]);
+       return found ? *found : a[2];
+     }},
+    {"aten::get.Dict(Dict(k, t) self, k key) -> t(*)?",
+     [](IValue* a, size_t) {
+       const IValue* found = dict_of(a[0]).find(a[1]);
+       return found ? *found : IValue();
+     }},
+    {"aten::setdefault.Dict(Dict(k, t)(a!) self, k(b -> *) key, t(c -> *) default_value) -> t(*)",
+     [](IValue* a, size_t) {
+       Dict& dict = dict_of(a[0]);
+       if (!dict.find(a[1])) dict.set(a[1], a[2]);
+       return lookup(dict, a[1]);
+     }},
+    {"aten::pop.Dict(Dict(k, t)(a!) self, k key) -> t(*)",
+     [](IValue* a, size_t) {
+       IValue value = lookup(dict_of(a[0]), a[1]);
+       dict_of(a[0]).erase(a[1]);
+       return value;
+     }},
+    {"aten::pop.Dict_default(Dict(k, t)(a!) self, k key, t default_value) -> t(*)",
+     [](IValue* a, size_t) {
+       const IValue* found = dict_of(a[0]).find(a[1]);
+       IValue value = found ? *found : a[2];
+       dict_of(a[0]).erase(a[1]);
+       return value;
+     }},
+    {"aten::popitem.Dict(Dict(k, t)(a!) self) -> ((k, t))",
+     [](IValue* a, size_t) {
+       Dict& dict = dict_of(a[0]);
+       TORCH_CHECK_INDEX(!dict.entries.empty(), "popitem(): dictionary is empty");
+       const auto entry = dict.entries.back();
+       dict.erase(entry.first);
+       return make_tuple({entry.first, entry.second});
+     }},
+    {"aten::Delete.Dict(Dict(k, t)(a!) self, k key) -> ()",
+     [](IValue* a, size_t) {
+       lookup(dict_of(a[0]), a[1]);
+       dict_of(a[0]).erase(a[1]);
+       return nothing();
+     }},
+    {"aten::clear.Dict(Dict(k, t)(a!) self) -> ()",
+     [](IValue* a, size_t) {
+       dict_of(a[0]).clear();
+       return nothing();
+     }},
+    {"aten::update.Dict(Dict(k, t)(a!) self, Dict(k, t)(a!) to_add) -> ()",
+     [](IValue* a, size_t) {
+       const auto added = dict_of(a[1]).entries;
+       for (const auto& [key, value] : added) dict_of(a[0]).set(key, value);
+       return nothing();
+     }},
+    {"aten::keys.Dict(Dict(k, t) self) -> k[](*)",
+     [](IValue* a, size_t) {
+       std::vector<IValue> items;
+       for (const auto& entry : dict_of(a[0]).entries) items.push_back(entry.first);
+       return list_of(items);
+     }},
+    {"aten::values.Dict(Dict(k, t) self) -> t[](*)",
+     [](IValue* a, size_t) {
+       std::vector<IValue> items;
+       for (const auto& entry : dict_of(a[0]).entries) items.push_back(entry.second);
+       return list_of(items);
+     }},
+    {"aten::items.Dict(Dict(k, t) self) -> ((k, t)[])",
+     [](IValue* a, size_t) {
+       std::vector<IValue> items;
+       for (const auto& entry : dict_of(a[0]).entries)
+         items.push_back(make_tuple({entry.first, entry.second}));
+       return IValue(std::move(items));
+     }},
+    {"aten::copy.Dict(Dict(k, t)(a) self) -> Dict(k, t)",
+     [](IValue* a, size_t) { return copy_dict(dict_of(a[0])); }},
+    {"aten::dict.Dict(Dict(k, t)(a) self) -> Dict(k, t)",
+     [](IValue* a, size_t) { return copy_dict(dict_of(a[0])); }},
+    {"aten::dict.items((k, t)[] inputs) -> Dict(k, t)",
+     [](IValue* a, size_t) {
+       auto dict = c10::make_intrusive<Dict>();
+       for (const IValue& pair : items_of(a[0])) {
+         const auto& items = need<Tuple>(pair, "tuple").items;
+         dict->set(items.at(0), items.at(1));
+       }
+       return IValue::opaque(std::move(dict));
+     }},
+    {"aten::eq.Dict(Dict(k, t) a, Dict(k, t) b) -> bool",
+     [](IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
+    {"aten::ne.Dict(Dict(k, t) a, Dict(k, t) b) -> bool",
+     [](IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
+};
+
+void add_dicts(Builtins& out) { add_entries(out, kDicts); }
+
+constexpr Entry kIdentity[] = {
+    {"aten::__is__(t1 self, t2 obj) -> bool",
+     [](IValue* a, size_t) { return IValue(same_object(a[0], a[1])); }},
+    {"aten::__isnot__(t1 self, t2 obj) -> bool",
+     [](IValue* a, size_t) { return IValue(!same_object(a[0], a[1])); }},
+    {"prim::unchecked_cast(t x) -> t", [](IValue* a, size_t) { return a[0]; }},
+    {"prim::Uninitialized() -> Any", [](IValue*, size_t) { return IValue(); }},
+    {"aten::_unwrap_optional(t(a)? optional) -> t(a)",
+     [](IValue* a, size_t) {
+       TORCH_CHECK(!a[0].isNone(), "Unwrapping null optional");
+       return a[0];
+     }},
+    {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)",
+     [](IValue* a, size_t) { return a[0]; }},
+    {"aten::hash.generic(t value) -> int",
+     [](IValue* a, size_t) { return IValue(int64_t(ValueHash()(a[0]) >> 1)); }},
+    {"prim::id(Any x) -> int",
+     [](IValue* a, size_t) { return IValue(int64_t(reinterpret_cast<intptr_t>(a[0].ref.get()))); }},
+    {"prim::EnumName(AnyEnumType enum) -> str",
+     [](IValue* a, size_t) { return IValue(need<EnumValue>(a[0], "enum").name); }},
+    {"prim::EnumValue(AnyEnumType enum) -> Any",
+     [](IValue* a, size_t) { return need<EnumValue>(a[0], "enum").value; }},
+    {"aten::eq.tuple(Any a, Any b) -> bool",
+     [](IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
+    {"aten::ne.tuple(Any a, Any b) -> bool",
+     [](IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
+    {"aten::wait(Future(t) self) -> t",
+     [](IValue* a, size_t) {
+       Future& future = need<Future>(a[0], "future");
+       if (future.error) std::rethrow_exception(future.error);
+       TORCH_CHECK(future.done, "the future was never completed");
+       return future.value;
+     }},
+};
+
+void add_identity(Builtins& out) { add_entries(out, kIdentity); }
+
+} // namespace
+
+void add_container_builtins(Builtins& out) {
+  add_lists(out);
+  add_dicts(out);
+  add_identity(out);
+}
+
+} // namespace torch::jit

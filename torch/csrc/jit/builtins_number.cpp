@@ -1,0 +1,343 @@
+// Arithmetic of scripted numbers. One function serves all combinations of number types of an
+// operator: it looks at the tags, as the schema has already fixed what comes out.
+#include <torch/csrc/jit/builtins.h>
+
+#include <cmath>
+#include <complex>
+
+namespace torch::jit {
+namespace {
+
+using Tag = IValue::Tag;
+using Complex = std::complex<double>;
+
+bool integral(const IValue& v) { return v.tag == Tag::Int || v.tag == Tag::Bool; }
+bool complex(const IValue& v) { return v.tag == Tag::Complex; }
+Complex as_complex(const IValue& v) {
+  return complex(v) ? Complex(v.bits.d[0], v.bits.d[1]) : Complex(v.toScalar().toDouble(), 0.0);
+}
+IValue from_complex(Complex z) { return IValue(c10::complex<double>(z.real(), z.imag())); }
+double real(const IValue& v) {
+  if (integral(v)) return static_cast<double>(v.bits.i);
+  return v.toDouble();
+}
+
+// Wrapping arithmetic: overflow of scripted integers is defined.
+int64_t wrap_add(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
+int64_t wrap_sub(int64_t a, int64_t b) { return int64_t(uint64_t(a) - uint64_t(b)); }
+int64_t wrap_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+
+void need_divisor(bool ok) {
+  if (!ok) throw c10::Error("ZeroDivisionError: division by zero");
+}
+int64_t floor_div(int64_t a, int64_t b) {
+  need_divisor(b != 0);
+  if (b == -1) return wrap_sub(0, a);
+  const int64_t q = a / b;
+  return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+int64_t floor_mod(int64_t a, int64_t b) {
+  need_divisor(b != 0);
+  if (b == -1) return 0;
+  const int64_t r = a % b;
+  return r + ((r != 0 && ((r < 0) != (b < 0))) ? b : 0);
+}
+double float_mod(double a, double b) {
+  need_divisor(b != 0);
+  const double r = std::fmod(a, b);
+  return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
+}
+
+#define ARITHMETIC(name, on_int, on_real, on_complex)                                              \
+  IValue name(IValue* a, size_t) {                                                                 \
+    if (integral(a[0]) && integral(a[1])) {                                                        \
+      const int64_t x = a[0].bits.i, y = a[1].bits.i;                                              \
+      return IValue(on_int);                                                                       \
+    }                                                                                              \
+    if (complex(a[0]) || complex(a[1])) {                                                          \
+      const Complex x = as_complex(a[0]), y = as_complex(a[1]);                                    \
+      return from_complex(on_complex);                                                             \
+    }                                                                                              \
+    const double x = real(a[0]), y = real(a[1]);                                                   \
+    return IValue(on_real);                                                                        \
+  }
+ARITHMETIC(add, wrap_add(x, y), x + y, x + y)
+ARITHMETIC(sub, wrap_sub(x, y), x - y, x - y)
+ARITHMETIC(mul, wrap_mul(x, y), x* y, x* y)
+ARITHMETIC(floordiv, floor_div(x, y), (need_divisor(y != 0), std::floor(x / y)), x / y)
+ARITHMETIC(remainder, floor_mod(x, y), float_mod(x, y), x - std::floor((x / y).real()) * y)
+#undef ARITHMETIC
+
+IValue div(IValue* a, size_t) {
+  if (complex(a[0]) || complex(a[1])) return from_complex(as_complex(a[0]) / as_complex(a[1]));
+  const double y = real(a[1]);
+  need_divisor(y != 0);
+  return IValue(real(a[0]) / y);
+}
+IValue power(IValue* a, size_t) {
+  if (complex(a[0]) || complex(a[1]))
+    return from_complex(std::pow(as_complex(a[0]), as_complex(a[1])));
+  return IValue(std::pow(real(a[0]), real(a[1])));
+}
+IValue power_int(IValue* a, size_t) {
+  int64_t base = a[0].toInt(), exponent = a[1].toInt(), out = 1;
+  TORCH_CHECK(exponent >= 0, "Integers to negative integer powers are not allowed");
+  for (; exponent; exponent >>= 1, base = wrap_mul(base, base))
+    if (exponent & 1) out = wrap_mul(out, base);
+  return IValue(out);
+}
+IValue negate(IValue* a, size_t) {
+  if (integral(a[0])) return IValue(wrap_sub(0, a[0].bits.i));
+  if (complex(a[0])) return from_complex(-as_complex(a[0]));
+  return IValue(-real(a[0]));
+}
+IValue absolute(IValue* a, size_t) {
+  if (integral(a[0])) return IValue(a[0].bits.i < 0 ? wrap_sub(0, a[0].bits.i) : a[0].bits.i);
+  if (complex(a[0])) return IValue(std::abs(as_complex(a[0])));
+  return IValue(std::fabs(real(a[0])));
+}
+IValue eq(IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }
+IValue ne(IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }
+bool unordered(const IValue& v) { return v.tag == Tag::Double && std::isnan(v.bits.d[0]); }
+IValue lt(IValue* a, size_t) { return IValue(less(a[0], a[1])); }
+IValue gt(IValue* a, size_t) { return IValue(less(a[1], a[0])); }
+IValue le(IValue* a, size_t) {
+  return IValue(!unordered(a[0]) && !unordered(a[1]) && !less(a[1], a[0]));
+}
+IValue ge(IValue* a, size_t) {
+  return IValue(!unordered(a[0]) && !unordered(a[1]) && !less(a[0], a[1]));
+}
+IValue widen(const IValue& chosen, const IValue& other) {
+  return integral(chosen) && other.tag == Tag::Double ? IValue(real(chosen)) : chosen;
+}
+IValue smaller(IValue* a, size_t) {
+  return less(a[1], a[0]) ? widen(a[1], a[0]) : widen(a[0], a[1]);
+}
+IValue larger(IValue* a, size_t) {
+  return less(a[0], a[1]) ? widen(a[1], a[0]) : widen(a[0], a[1]);
+}
+
+struct Combination {
+  const char *suffix, *left, *right, *result;
+};
+const Combination kCombinations[] = {
+    {"int", "int", "int", "int"},
+    {"complex", "complex", "complex", "complex"},
+    {"float", "float", "float", "float"},
+    {"int_complex", "int", "complex", "complex"},
+    {"complex_int", "complex", "int", "complex"},
+    {"float_complex", "float", "complex", "complex"},
+    {"complex_float", "complex", "float", "complex"},
+    {"int_float", "int", "float", "float"},
+    {"float_int", "float", "int", "float"},
+    {"", "Scalar", "Scalar", "Scalar"},
+};
+std::string binary(const char* name, const Combination& c, const char* result) {
+  return c10::str(name, *c.suffix ? "." : "", c.suffix, "(", c.left, " a, ", c.right, " b) -> ",
+                  result);
+}
+bool has_complex(const Combination& c) {
+  return std::string(c.suffix).find("complex") != std::string::npos;
+}
+
+struct Family {
+  const char* name;
+  BuiltinFn fn;
+  const char* result; // null: as the combination says
+  bool complex;
+};
+const Family kFamilies[] = {
+    {"aten::add", add, nullptr, true},
+    {"aten::sub", sub, nullptr, true},
+    {"aten::mul", mul, nullptr, true},
+    {"aten::floordiv", floordiv, nullptr, false},
+    {"aten::remainder", remainder, nullptr, false},
+    {"aten::eq", eq, "bool", true},
+    {"aten::ne", ne, "bool", true},
+    {"aten::lt", lt, "bool", false},
+    {"aten::gt", gt, "bool", false},
+    {"aten::le", le, "bool", false},
+    {"aten::ge", ge, "bool", false},
+    {"prim::min", smaller, nullptr, false},
+    {"prim::max", larger, nullptr, false},
+};
+
+using RealFn = double (*)(double);
+template <RealFn f> IValue real_function(IValue* a, size_t) { return IValue(f(real(a[0]))); }
+double degrees(double x) { return x * 180.0 / M_PI; }
+double radians(double x) { return x * M_PI / 180.0; }
+double checked_log(double x) {
+  TORCH_CHECK_VALUE(x > 0 || std::isnan(x), "math domain error");
+  return std::log(x);
+}
+double checked_sqrt(double x) {
+  TORCH_CHECK_VALUE(!(x < 0), "math domain error");
+  return std::sqrt(x);
+}
+
+struct Unary {
+  const char* name;
+  BuiltinFn fn;
+};
+const Unary kUnary[] = {
+    {"sqrt", real_function<checked_sqrt>}, {"exp", real_function<std::exp>},
+    {"log", real_function<checked_log>},   {"log1p", real_function<std::log1p>},
+    {"log10", real_function<std::log10>},  {"expm1", real_function<std::expm1>},
+    {"sin", real_function<std::sin>},      {"cos", real_function<std::cos>},
+    {"tan", real_function<std::tan>},      {"asin", real_function<std::asin>},
+    {"acos", real_function<std::acos>},    {"atan", real_function<std::atan>},
+    {"sinh", real_function<std::sinh>},    {"cosh", real_function<std::cosh>},
+    {"tanh", real_function<std::tanh>},    {"asinh", real_function<std::asinh>},
+    {"acosh", real_function<std::acosh>},  {"atanh", real_function<std::atanh>},
+    {"erf", real_function<std::erf>},      {"erfc", real_function<std::erfc>},
+    {"gamma", real_function<std::tgamma>}, {"lgamma", real_function<std::lgamma>},
+    {"fabs", real_function<std::fabs>},    {"degrees", real_function<degrees>},
+    {"radians", real_function<radians>},
+};
+
+void add_rounding(Builtins& out) {
+  auto floor = [](IValue* a, size_t) { return IValue(int64_t(std::floor(real(a[0])))); };
+  auto ceil = [](IValue* a, size_t) { return IValue(int64_t(std::ceil(real(a[0])))); };
+  auto round = [](IValue* a, size_t) { return IValue(std::nearbyint(real(a[0]))); };
+  for (const char* type : {"int", "float", "Scalar"}) {
+    const std::string dot = type[0] == 'S' ? ".Scalar" : c10::str(".", type);
+    out.push_back({c10::str("aten::floor", dot, "(", type, " a) -> int"), floor});
+    out.push_back({c10::str("aten::ceil", dot, "(", type, " a) -> int"), ceil});
+    out.push_back({c10::str("aten::round", dot, "(", type, " a) -> float"), round});
+    out.push_back({c10::str("aten::neg", dot, "(", type, " a) -> ", type), negate});
+    out.push_back({c10::str("prim::abs", dot, "(", type, " a) -> ", type), absolute});
+  }
+  out.push_back({"aten::neg.complex(complex a) -> complex", negate});
+  out.push_back({"prim::abs.complex(complex a) -> float", absolute});
+}
+
+void add_bits(Builtins& out) {
+  struct Bit {
+    const char* name;
+    BuiltinFn fn;
+    bool on_bool;
+  };
+  auto typed = [](const IValue& a, int64_t v) {
+    return a.tag == Tag::Bool ? IValue(v != 0) : IValue(v);
+  };
+  static auto keep = typed;
+  const Bit bits[] = {
+      {"__and__", [](IValue* a, size_t) { return keep(a[0], a[0].bits.i & a[1].bits.i); }, true},
+      {"__or__", [](IValue* a, size_t) { return keep(a[0], a[0].bits.i | a[1].bits.i); }, true},
+      {"__xor__", [](IValue* a, size_t) { return keep(a[0], a[0].bits.i ^ a[1].bits.i); }, true},
+      {"__lshift__",
+       [](IValue* a, size_t) {
+         const int64_t n = a[1].toInt();
+         TORCH_CHECK_VALUE(n >= 0, "negative shift count");
+         return IValue(n > 63 ? int64_t(0) : int64_t(uint64_t(a[0].toInt()) << n));
+       },
+       false},
+      {"__rshift__",
+       [](IValue* a, size_t) {
+         const int64_t n = a[1].toInt();
+         TORCH_CHECK_VALUE(n >= 0, "negative shift count");
+         return IValue(a[0].toInt() >> (n > 63 ? 63 : n));
+       },
+       false},
+  };
+  for (const Bit& bit : bits) {
+    out.push_back({c10::str("aten::", bit.name, ".int(int a, int b) -> int"), bit.fn});
+    if (bit.on_bool)
+      out.push_back({c10::str("aten::", bit.name, ".bool(bool a, bool b) -> bool"), bit.fn});
+  }
+  out.push_back({"aten::__not__(bool self) -> bool",
+                 [](IValue* a, size_t) { return IValue(!a[0].toBool()); }});
+  out.push_back({"aten::bitwise_not.int(int self) -> int",
+                 [](IValue* a, size_t) { return IValue(~a[0].toInt()); }});
+}
+
+void add_math(Builtins& out) {
+  auto pair = [](IValue a, IValue b) { return make_tuple({std::move(a), std::move(b)}); };
+  static auto both = pair;
+  for (const char* t : {"int", "float"}) {
+    out.push_back({c10::str("aten::divmod.", t, "(", t, " x, ", t, " y) -> (", t, ", ", t, ")"),
+                   [](IValue* a, size_t n) { return both(floordiv(a, n), remainder(a, n)); }});
+    const std::string two = c10::str(".", t, "(", t, " a, ", t, " b) -> float");
+    out.push_back({"aten::fmod" + two,
+                   [](IValue* a, size_t) { return IValue(std::fmod(real(a[0]), real(a[1]))); }});
+    out.push_back({"aten::atan2" + two,
+                   [](IValue* a, size_t) { return IValue(std::atan2(real(a[0]), real(a[1]))); }});
+    out.push_back({"aten::copysign" + two, [](IValue* a, size_t) {
+                     return IValue(std::copysign(real(a[0]), real(a[1])));
+                   }});
+    out.push_back({"aten::mathremainder" + two, [](IValue* a, size_t) {
+                     return IValue(std::remainder(real(a[0]), real(a[1])));
+                   }});
+    const std::string one = c10::str(".", t, "(", t, " a) -> ");
+    out.push_back({"aten::isnan" + one + "bool",
+                   [](IValue* a, size_t) { return IValue(std::isnan(real(a[0]))); }});
+    out.push_back({"aten::isinf" + one + "bool",
+                   [](IValue* a, size_t) { return IValue(std::isinf(real(a[0]))); }});
+    out.push_back({"aten::isfinite" + one + "bool",
+                   [](IValue* a, size_t) { return IValue(std::isfinite(real(a[0]))); }});
+  }
+  out.push_back({"aten::factorial.int(int a) -> int", [](IValue* a, size_t) {
+                   TORCH_CHECK_VALUE(a[0].toInt() >= 0, "factorial() not defined for negative");
+                   int64_t v = 1;
+                   for (int64_t i = 2; i <= a[0].toInt() && i < 100; ++i) v = wrap_mul(v, i);
+                   return IValue(v);
+                 }});
+  out.push_back({"aten::gcd.int(int a, int b) -> int", [](IValue* a, size_t) {
+                   int64_t x = std::llabs(a[0].toInt()), y = std::llabs(a[1].toInt());
+                   while (y) std::swap(x %= y, y);
+                   return IValue(x);
+                 }});
+  out.push_back({"aten::modf(float a) -> (float, float)", [](IValue* a, size_t) {
+                   double whole = 0;
+                   const double part = std::modf(real(a[0]), &whole);
+                   return both(IValue(part), IValue(whole));
+                 }});
+  out.push_back({"aten::frexp(float a) -> (float, int)", [](IValue* a, size_t) {
+                   int exponent = 0;
+                   const double part = std::frexp(real(a[0]), &exponent);
+                   return both(IValue(part), IValue(int64_t(exponent)));
+                 }});
+  out.push_back({"aten::ldexp(float x, int i) -> float", [](IValue* a, size_t) {
+                   return IValue(std::ldexp(real(a[0]), int(a[1].toInt())));
+                 }});
+  out.push_back({"aten::log.base(float a, float b) -> float", [](IValue* a, size_t) {
+                   return IValue(checked_log(real(a[0])) / checked_log(real(a[1])));
+                 }});
+}
+
+} // namespace
+
+void add_number_builtins(Builtins& out) {
+  for (const Family& family : kFamilies) {
+    for (const Combination& c : kCombinations) {
+      if (has_complex(c) && !family.complex) continue;
+      out.push_back({binary(family.name, c, family.result ? family.result : c.result), family.fn});
+    }
+  }
+  for (const Combination& c : kCombinations) {
+    const bool is_complex = has_complex(c);
+    const char* result = is_complex ? "complex" : *c.suffix ? "float" : "Scalar";
+    out.push_back({binary("aten::div", c, result), div});
+    out.push_back({binary("aten::pow", c, result), power});
+  }
+  out.push_back({"aten::pow.int_to_int(int a, int b) -> int", power_int});
+  for (const char* t : {"bool", "str", "Device", "AnyEnumType", "Layout"}) {
+    out.push_back({c10::str("aten::eq.", t, "(", t, " a, ", t, " b) -> bool"), eq});
+    out.push_back({c10::str("aten::ne.", t, "(", t, " a, ", t, " b) -> bool"), ne});
+  }
+  for (const auto& [name, fn] :
+       {std::pair<const char*, BuiltinFn>{"lt", lt}, {"gt", gt}, {"le", le}, {"ge", ge}})
+    out.push_back({c10::str("aten::", name, ".str(str a, str b) -> bool"), fn});
+  for (const Unary& unary : kUnary) {
+    for (const char* type : {"int", "float", "Scalar"}) {
+      out.push_back({c10::str("aten::", unary.name, ".", type, "(", type, " a) -> ",
+                              type[0] == 'S' ? "Scalar" : "float"),
+                     unary.fn});
+    }
+  }
+  add_rounding(out);
+  add_bits(out);
+  add_math(out);
+}
+
+} // namespace torch::jit

@@ -1,0 +1,91 @@
+// What the interpreter runs: flat instructions over a file of registers. The front end (torch/jit)
+// lowers a graph to this form once; a run then calls operators by their registry entry, boxed, and
+// knows neither names nor Python.
+#pragma once
+#include <ATen/core/Dispatcher.h>
+#include <torch/csrc/jit/values.h>
+
+namespace torch::jit {
+
+enum class Opcode : uint8_t {
+  Operator,  // inputs -> outputs, entry
+  Builtin,   // inputs -> outputs, builtin
+  Move,      // inputs -> outputs, pairwise
+  Jump,      // to `target`
+  JumpIfNot, // inputs[0] is a bool
+  MakeTuple, // type index or -1
+  UnpackTuple,
+  TupleItem, // index
+  MakeList,  // type index of the element
+  UnpackList,
+  MakeDict,   // keys and values in turn
+  NewObject,  // type index of the class
+  GetSlot,    // slot
+  SetSlot,    // slot; inputs: object, value
+  Call,       // function index
+  CallMethod, // name index; inputs: object, arguments
+  IsInstance, // indices of types, `count` of them from `target`
+  Cast,       // type index; throws when the value is of another type
+  Fork,       // function index
+  External,   // external index: something outside (a Python function)
+  Return,
+  Last = Return,
+};
+
+// Takes `count` arguments and returns the result; several results come as a tuple, none as None.
+using BuiltinFn = IValue (*)(IValue* arguments, size_t count);
+struct Builtin {
+  std::string schema; // "aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)"
+  BuiltinFn fn;
+};
+// All builtins of the language, in a fixed order.
+TORCH_API const std::vector<Builtin>& builtins();
+
+// Something a program calls that the interpreter does not know: made by the Python layer.
+struct TORCH_API External : c10::intrusive_ptr_target {
+  virtual void call(Stack& stack, size_t count) = 0;
+};
+
+struct Instruction {
+  Opcode op = Opcode::Return;
+  uint16_t inputs = 0, outputs = 0;
+  int32_t first = 0;  // in Function::operands: inputs, then outputs
+  int32_t target = 0; // a jump's target, or an index into a table
+  int32_t count = 0;
+  int32_t place = -1; // in Function::places
+  const at::OperatorEntry* entry = nullptr;
+  uint64_t tensors = 0; // bits of arguments that must be tensors: kernels trust that they are
+  BuiltinFn builtin = nullptr;
+};
+
+// An operand of an input is register * 2, plus one where this is the last use of the register, or
+// -1 - constant. Of an output it is the register.
+struct TORCH_API Function {
+  std::string name;
+  size_t inputs = 0, registers = 0;
+  std::vector<Instruction> code;
+  std::vector<int32_t> operands;
+  std::vector<IValue> constants;
+  std::vector<TypePtr> types;
+  std::vector<std::shared_ptr<Function>> functions;
+  std::vector<c10::intrusive_ptr<External>> externals;
+  std::vector<std::string> names;
+  std::vector<std::string> places; // source lines, for errors
+  bool defined = false;
+
+  // Takes its arguments, the last `inputs` values of the stack, and leaves its results. Operand
+  // numbers were checked by check().
+  void run(Stack& stack);
+  // Error unless every number in the code lies in its table: code may come from files.
+  void check() const;
+};
+
+// raise in scripted code. `cls` is the qualified name of the Python class, or empty.
+struct TORCH_API ScriptError : c10::Error {
+  ScriptError(std::string text, std::string cls, std::string plain)
+      : c10::Error(std::move(text)), cls(std::move(cls)), plain(std::move(plain)) {}
+  ~ScriptError() override;
+  std::string cls, plain;
+};
+
+} // namespace torch::jit
