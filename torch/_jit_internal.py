@@ -1,13 +1,14 @@
-"""Marks of the script compiler under the names that programs reach them by. There is no script
-compiler (see torch.jit): the marks answer what they were given."""
+"""Marks of the script compiler under the names that programs reach them by (see torch.jit)."""
 
 import typing
 
 from torch.jit import (  # noqa: F401
     _overload,
+    _overload_method,
     export,
     ignore,
     is_scripting,
+    is_tracing,
     unused,
 )
 from torch.jit.annotations import (  # noqa: F401
@@ -25,16 +26,6 @@ def _copy_to_script_wrapper(fn):
     return fn
 
 
-def _overload_method(func):
-    """Marks one of several declarations of a method."""
-    return func
-
-
-def is_tracing() -> bool:
-    """Whether a trace is being recorded: never."""
-    return False
-
-
 def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
     """A function that calls one of two others, by the value of a flag among its arguments."""
 
@@ -50,4 +41,5 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
         dispatch.__name__ = func_name
     if module_name is not None:
         dispatch.__module__ = module_name
+    dispatch.__script_dispatch__ = (arg_name, arg_index, default, if_true, if_false)
     return dispatch

@@ -20,4 +20,5 @@ from torch._composed_ops import (  # noqa: F401
     sparse,
     sparse_outs,
     state,
+    transformer,
 )

@@ -1,20 +1,22 @@
-"""TorchScript's names. There is no TorchScript here: script and trace answer what they were given,
-which then runs as Python, and say so once. The marks (ignore, unused, export, Final, annotate) do
-what they do in eager code; freezing modules, saving and loading archives raises
-NotImplementedError."""
+"""TorchScript: a typed subset of Python, compiled to graphs that an interpreter in C++ runs without
+Python. script compiles functions, modules and classes; trace records the operators of one run; both
+are saved in archives that PyTorch reads. This file is the surface; the compiler starts in
+_compiler,
+the interpreter in torch/csrc/jit."""
 
 from __future__ import annotations
 
 import builtins
 import contextlib
+import types
 import typing
 import warnings
 from collections.abc import Iterator
 
 import torch
 from torch import _later
-from torch._compile import say_once as _say_once
 from torch.jit import annotations  # noqa: F401
+from torch.jit._async import fork, wait
 
 __all__ = [
     "Attribute",
@@ -50,11 +52,11 @@ Final = typing.Final
 
 
 class Error(RuntimeError):
-    """What running a script module would raise."""
+    """Raised by a raise statement of scripted code."""
 
 
 class TracerWarning(Warning):
-    """What tracing would warn of."""
+    """What tracing warns of."""
 
     @staticmethod
     def ignore_lib_warnings() -> None:
@@ -69,36 +71,34 @@ class Attribute(typing.NamedTuple):
     type: typing.Any
 
 
-class ScriptModule(torch.nn.Module):
-    """A compiled module. torch.jit.script makes none; a class derived from it runs as Python."""
-
-
-class RecursiveScriptModule(ScriptModule):
-    """The kind of ScriptModule that torch.jit.script makes in PyTorch."""
-
-
-TopLevelTracedModule = TracedModule = RecursiveScriptModule
-
-
 def is_scripting() -> bool:
-    """Whether the code is being compiled: never."""
+    """Whether the code is compiled: in Python, no."""
     return False
 
 
 def is_tracing() -> bool:
-    """Whether the code is being traced: never."""
-    return False
+    """Whether a trace is being recorded."""
+    from torch.jit import _trace_state
+
+    return _trace_state.active()
 
 
-# ---- compiling, which gives back what came in
+# ---- compiling
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """Returns obj: a function, module or class, to run as Python."""
-    if not callable(obj) and not builtins.isinstance(obj, (dict, list, tuple)):
-        raise RuntimeError(f"torch.jit.script cannot compile an object of type {type(obj)}")
-    _say_once("torch.jit.script")
-    return obj
+    """Compiles a function, module or class."""
+    if optimize is not None:
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with "
+            "torch.jit.optimized_execution()` "
+            "instead",
+            FutureWarning,
+            stacklevel=2,
+        )
+    from torch.jit._script import script as compile_object
+
+    return compile_object(obj)
 
 
 def trace(
@@ -115,15 +115,18 @@ def trace(
     example_kwarg_inputs=None,
     _store_inputs=True,
 ):
-    """Returns func after one call with the example inputs, as tracing makes."""
-    if example_inputs is None and example_kwarg_inputs is None:
-        raise RuntimeError("example_kwarg_inputs should be a dict")
-    _say_once("torch.jit.trace")
-    args = () if example_inputs is None else example_inputs
-    args = (args,) if builtins.isinstance(args, (torch.Tensor, dict)) else tuple(args)
-    with torch.no_grad():
-        func(*args, **(example_kwarg_inputs or {}))
-    return func
+    """Records the operators that func runs with the example inputs."""
+    from torch.jit._trace import trace as record
+
+    return record(
+        func,
+        example_inputs,
+        example_kwarg_inputs,
+        check_trace,
+        check_inputs,
+        check_tolerance,
+        strict,
+    )
 
 
 def trace_module(
@@ -140,56 +143,83 @@ def trace_module(
     example_inputs_is_kwarg=False,
     _store_inputs=True,
 ):
-    """Returns mod after one call of each method named in inputs."""
-    _say_once("torch.jit.trace")
-    with torch.no_grad():
-        for method, args in inputs.items():
-            args = args if builtins.isinstance(args, tuple) else (args,)
-            getattr(mod, method)(*args)
-    return mod
+    """Records each method named in inputs."""
+    from torch.jit._trace import trace_module as record
+
+    return record(mod, inputs, check_trace, check_inputs, check_tolerance, strict)
 
 
 def script_if_tracing(fn):
-    """Compiles fn when called from a trace: never."""
-    return fn
+    """fn as it is in Python; where a trace calls it, its scripted form is recorded."""
+    import functools
+
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        if not is_tracing():
+            return fn(*args, **kwargs)
+        return script(fn)(*args, **kwargs)
+
+    wrapper.__script_if_tracing__ = fn
+    return wrapper
 
 
 _script_if_tracing = script_if_tracing  # an older name
 
 
-def script_method(fn):
-    """Marks a method of a ScriptModule."""
-    return fn
-
-
 # ---- marks
 
 
-def ignore(drop=False, **kwargs):
-    """Marks a method that stays Python."""
-    return drop if callable(drop) else _same
-
-
-def _same(fn):
+def _mark(fn, mark: str):
+    try:
+        fn.__script_mark__ = mark
+    except AttributeError:
+        fn.__func__.__script_mark__ = mark
     return fn
+
+
+def script_method(fn):
+    """Marks a method of a ScriptModule that is compiled."""
+    return _mark(fn, "method")
+
+
+def ignore(drop=False, **kwargs):
+    """Marks a function that stays Python; with drop, one that compiled code must not reach."""
+    if callable(drop):
+        return _mark(drop, "ignore")
+
+    def mark(fn):
+        return _mark(fn, "unused" if drop else "ignore")
+
+    return mark
 
 
 def unused(fn):
     """Marks a method that a compiled module must not call."""
-    return fn
+    if builtins.isinstance(fn, property):
+        made = [None if f is None else unused(f) for f in (fn.fget, fn.fset, fn.fdel)]
+        return property(*made)
+    return _mark(fn, "unused")
 
 
 def export(fn):
     """Marks a method as an entry point."""
-    return fn
+    return _mark(fn, "export")
 
 
 def interface(obj):
-    """Marks a class as an interface."""
+    """Makes a class of method declarations a type that any class with such methods fits."""
+    from torch.jit._classes import interface_of
+
+    is_module = issubclass(obj, torch.nn.Module)
+    obj.__script_interface__ = interface_of(obj, is_module)
     return obj
 
 
 def _overload(func):
+    """Marks one of several declarations of a function."""
+    from torch.jit._resolve import _overloads, overload_key
+
+    _overloads.setdefault(overload_key(func), []).append(func)
     return func
 
 
@@ -197,7 +227,7 @@ _overload_method = _overload
 
 
 def annotate(the_type, the_value):
-    """the_value; tells a compiler its type."""
+    """the_value; tells the compiler its type."""
     return the_value
 
 
@@ -213,11 +243,25 @@ def _matches(obj, target):
     if target is typing.Any:
         return True
     if origin is None:
+        if target in (typing.List, typing.Dict, typing.Tuple, list, dict, tuple):  # noqa: UP006
+            name = getattr(target, "__name__", str(target)).capitalize()
+            raise RuntimeError(
+                f"Attempted to use {name} without a contained type. Please add a contained type, "
+                f"e.g. {name}[int]"
+            )
         return builtins.isinstance(obj, target)
-    if origin is typing.Union:
+    if origin is typing.Union or builtins.isinstance(target, types.UnionType):
         return any(_matches(obj, t) for t in args)
     if not builtins.isinstance(obj, origin):
         return False
+    if not obj and origin in (list, dict):
+        warnings.warn(
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager "
+            "mode. "
+            "For example, List[int] would become list and therefore falsely return True for "
+            "List[float] or List[str].",
+            stacklevel=3,
+        )
     if origin is dict:
         return all(_matches(k, args[0]) and _matches(v, args[1]) for k, v in obj.items())
     if origin is tuple and Ellipsis not in args:
@@ -227,18 +271,18 @@ def _matches(obj, target):
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize) -> Iterator[None]:
-    """Switches optimisations of compiled code for a block; there are none."""
+    """Switches optimisations of compiled code for a block; the interpreter has one mode."""
     yield
 
 
 @contextlib.contextmanager
 def fuser(name) -> Iterator[None]:
-    """Chooses a fuser for a block; there is none."""
+    """Chooses a fuser for a block; the interpreter calls operators one by one."""
     yield
 
 
 class strict_fusion:
-    """Says that code inside must be fused; unknown to Python code."""
+    """Says that code inside must be fused."""
 
     def __enter__(self) -> None:
         return None
@@ -247,9 +291,14 @@ class strict_fusion:
         return None
 
 
+_fusion_strategy: list[tuple[str, int]] = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
 def set_fusion_strategy(strategy):
     """Returns the strategy before."""
-    return []
+    global _fusion_strategy
+    before, _fusion_strategy = _fusion_strategy, strategy
+    return before
 
 
 def enable_onednn_fusion(enabled) -> None:
@@ -262,24 +311,55 @@ def onednn_fusion_enabled() -> bool:
     return False
 
 
-# ---- parallel calls
-
-
-def fork(func, *args, **kwargs):
-    """Calls func and returns a future that is done, as eager PyTorch does."""
-    future = torch.futures.Future()
-    future.set_result(func(*args, **kwargs))
-    return future
-
-
-def wait(future):
-    """The result of a future."""
-    if future is None:
-        raise RuntimeError("Future can't be None")
-    return future.wait()
-
-
 _fork, _wait = fork, wait
+
+
+def save(m, f, _extra_files=None) -> None:
+    """Writes an archive of a scripted module or function."""
+    from torch.jit._serialization import save as write
+
+    write(m, f, _extra_files)
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    """Reads an archive of torch.jit.save."""
+    from torch.jit._serialization import load as read
+
+    return read(f, map_location, _extra_files)
+
+
+def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """A copy of an evaluated module whose parameters and attributes are constants of its graph."""
+    from torch.jit._freeze import freeze as fix
+
+    return fix(mod, preserved_attrs)
+
+
+def optimize_for_inference(mod, other_methods=None):
+    """A frozen copy of the module."""
+    from torch.jit._freeze import freeze as fix
+
+    if builtins.isinstance(mod, torch.nn.Module) and mod.training:
+        mod = mod.eval()
+    return fix(mod, other_methods) if not getattr(mod, "_frozen", False) else mod
+
+
+def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None) -> None:
+    """Optimisations of a frozen module; freeze has made them."""
+    return None
+
+
+def export_opnames(m) -> list[str]:
+    """The operators that a scripted module calls, sorted."""
+    names: set[str] = set()
+    for module in m.modules():
+        for function in module._script_type.methods.values():
+            for node in function.graph.all_nodes():
+                schema = node.schema_of
+                if schema is not None and node.kind_name.startswith("aten::"):
+                    dot = "." if schema.overload_name else ""
+                    names.add(f"{schema.name}{dot}{schema.overload_name}")
+    return sorted(names)
 
 
 def _flatten(value):
@@ -290,17 +370,26 @@ def _flatten(value):
     return tuple(leaves), spec
 
 
+_LATE = {
+    "_modules": "ScriptModule RecursiveScriptModule ScriptMethod",
+    "_function": "ScriptFunction",
+    "_script": "CompilationUnit",
+    "_trace": "TopLevelTracedModule TracedModule _get_trace_graph is_traced",
+    "_script_class": "RecursiveScriptClass",
+}
+_MODULES = {name: module for module, names in _LATE.items() for name in names.split()}
+
+
 def __getattr__(name):
     if name == "Future":
         return torch.futures.Future
+    if name in _MODULES:
+        import importlib
+
+        found = getattr(importlib.import_module(f"torch.jit.{_MODULES[name]}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'torch.jit' has no attribute '{name}'")
 
 
-globals().update(
-    _later.names(
-        __name__,
-        "CompilationUnit ScriptFunction _get_trace_graph export_opnames freeze "
-        "jit_module_from_flatbuffer load optimize_for_inference run_frozen_optimizations save "
-        "save_jit_module_to_flatbuffer",
-    )
-)
+globals().update(_later.names(__name__, "jit_module_from_flatbuffer save_jit_module_to_flatbuffer"))

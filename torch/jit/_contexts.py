@@ -1,0 +1,79 @@
+"""with statements of scripted code: gradient modes of torch, and classes with __enter__ and
+__exit__."""
+
+from __future__ import annotations
+
+import ast
+import typing
+from collections.abc import Callable
+
+import torch
+from torch.jit import _types as T
+from torch.jit._sugar import PythonObject
+
+
+class Context(typing.NamedTuple):
+    """What runs before and after the block."""
+
+    enter: Callable[[], None]
+    leave: Callable[[], None]
+
+
+_QUIET = {"record_function", "profile", "autocast", "strict_fusion"}
+_GRAD = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
+
+
+def enter(c, item: ast.withitem) -> Context:
+    """The context of one item of a with statement."""
+    call = item.context_expr
+    function = call.func if isinstance(call, ast.Call) else None
+    if isinstance(function, ast.Name | ast.Attribute):
+        found = c.expression(function)
+        if isinstance(found, PythonObject):
+            return _python_context(c, found.python, call)
+    return _class_context(c, item)
+
+
+def _python_context(c, python: object, call: ast.Call) -> Context:
+    if python in _GRAD:
+        return _grad_mode(c, lambda: c.const(_GRAD[python]))
+    if python is torch.set_grad_enabled:
+        return _grad_mode(c, lambda: c.rvalue(call.args[0]))
+    name = getattr(python, "__name__", type(python).__name__)
+    if name in _QUIET:
+        return Context(lambda: None, lambda: None)
+    c.fail(f"with statements over '{name}' aren't supported", call)
+
+
+def _grad_mode(c, wanted) -> Context:
+    kept = []
+
+    def begin() -> None:
+        kept.append(c.op("aten::is_grad_enabled", []))
+        c.op("aten::set_grad_enabled", [wanted()])
+
+    return Context(begin, lambda: c.op("aten::set_grad_enabled", [kept[0]]))
+
+
+def _class_context(c, item: ast.withitem) -> Context:
+    kept = []
+
+    def begin() -> None:
+        value = c.rvalue(item.context_expr)
+        kind = value.type()
+        if not isinstance(kind, T.ClassType) or not {"__enter__", "__exit__"} <= set(kind.methods):
+            c.fail(
+                f"With item expression must return an object with __enter__ and __exit__, not "
+                f"{kind.annotation_str}",
+                item.context_expr,
+            )
+        kept.append(value)
+        entered = c.call_method(value, "__enter__", [], {})
+        if item.optional_vars is not None:
+            c.store(item.optional_vars, entered, item.context_expr)
+
+    def end() -> None:
+        nothing = [c.none() for _ in range(3)]
+        c.call_method(kept[0], "__exit__", nothing, {})
+
+    return Context(begin, end)

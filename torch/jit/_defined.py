@@ -1,0 +1,71 @@
+"""Methods of a ScriptModule given as text (ScriptModule.define)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+import torch
+from torch.jit._annotations import PythonTypes
+from torch.jit._function import ScriptFunction, compile_body, read_signature
+from torch.jit._ir import Graph, Source
+
+
+class TextSource:
+    """A function definition in a text; its names are those of `scope`."""
+
+    def __init__(self, node: ast.FunctionDef, source: Source, scope, receiver=None) -> None:
+        self.node, self.source, self.scope, self.receiver = node, source, scope, receiver
+
+    def signature(self, function: ScriptFunction):
+        names = [a.arg for a in self.node.args.args]
+        values = self.node.args.defaults
+        defaults = {
+            n: ast.literal_eval(v)
+            for n, v in zip(names[len(names) - len(values) :], values, strict=True)
+        }
+        return read_signature(self.node, PythonTypes(self.scope), defaults, self.receiver, function)
+
+    def compile(self, function: ScriptFunction) -> Graph:
+        def resolve(name: str, c):
+            from torch.jit._resolve import sugar
+
+            return sugar(self.scope[name], c) if name in self.scope else None
+
+        return compile_body(function, self.node.body, self.source, resolve, PythonTypes(self.scope))
+
+
+def functions_in(
+    text: str, scope: dict[str, object], prefix: str, receiver=None
+) -> list[ScriptFunction]:
+    """The functions that a text defines, not yet compiled."""
+    import textwrap
+
+    text = textwrap.dedent(text)
+    source = Source(text, "<string>")
+    out = []
+    for node in ast.parse(text, type_comments=True).body:
+        if isinstance(node, ast.FunctionDef):
+            origin = TextSource(node, source, scope, receiver)
+            out.append(ScriptFunction(node.name, f"{prefix}{node.name}", origin))
+    return out
+
+
+def add_defined(kind, module: torch.nn.Module) -> None:
+    """Compiles what the module was given by define()."""
+    import builtins
+
+    sources = module.__dict__.get("_defined_sources", ())
+    if not sources:
+        return
+    scope = {
+        **vars(builtins),
+        "torch": torch,
+        "math": __import__("math"),
+        **vars(sys.modules.get(type(module).__module__, torch)),
+    }
+    for text in sources:
+        for function in functions_in(text, scope, f"{kind.qualified_name}.", kind):
+            kind.add_method(function.name, function)
+    for function in list(kind.methods.values()):
+        function.ensure_compiled()

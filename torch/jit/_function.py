@@ -1,0 +1,472 @@
+"""Scripted functions. A function is declared (its signature is known) before it is compiled, so
+that
+functions can call each other; its code is made when it is first needed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import typing
+import weakref
+
+import torch
+from torch.jit import _types as T
+from torch.jit._annotations import PythonTypes, from_python, qualified_name
+from torch.jit._compiler import Compiler
+from torch.jit._ir import Graph, Source
+from torch.jit._lower import define
+from torch.jit._passes import eliminate_dead_code, inline
+from torch.jit._schema import NO_DEFAULT
+from torch.jit._syntax import free_names
+
+
+class Parameter(typing.NamedTuple):
+    """A parameter of a scripted function."""
+
+    name: str
+    type: T.Type
+    default: object = NO_DEFAULT
+    inferred: bool = False
+    kwarg_only: bool = False
+    size: int | None = None
+
+    def has_default_value(self) -> bool:
+        return self.default is not NO_DEFAULT
+
+    @property
+    def default_value(self) -> object:
+        return None if self.default is NO_DEFAULT else self.default
+
+
+class Signature(typing.NamedTuple):
+    """What programs see as the schema of a function."""
+
+    name: str
+    arguments: list[Parameter]
+    returns: list[Parameter]
+
+    def __str__(self) -> str:
+        return declaration(
+            self.name, self.arguments, self.returns[0].type if self.returns else None
+        )
+
+
+def declaration(name: str, parameters, returns: T.Type | None) -> str:
+    parts = []
+    for p in parameters:
+        default = "" if p.default is NO_DEFAULT else f"={p.default!r}"
+        parts.append(f"{p.type} {p.name}{default}")
+    return f"{name}({', '.join(parts)}) -> {returns if returns is not None else '...'}"
+
+
+class ScriptFunction(torch._C._ScriptFunctionBase):
+    """A compiled function. Calling it runs the interpreter."""
+
+    def __new__(cls, *_args, **_kwargs) -> typing.Self:
+        return super().__new__(cls)
+
+    def __init__(self, name: str, qualified: str, origin) -> None:
+        self.name, self.qualified_name, self.origin = name, qualified, origin
+        self.__name__ = name
+        self.arguments: list[Parameter] = []
+        self.returns: T.Type | None = None
+        self._graph: Graph | None = None
+        self._state = ""  # then declared, compiling, done
+
+    def declare(self) -> None:
+        """Makes the signature known."""
+        if self._state:
+            return
+        self._state = "declared"
+        self.arguments, self.returns = self.origin.signature(self)
+
+    def ensure_compiled(self) -> None:
+        """Makes graph and code."""
+        if self._state == "done":
+            return
+        self.declare()
+        if self._state == "compiling":
+            if self.returns is None:
+                raise RuntimeError(
+                    f"Function '{self.name}' is called recursively. Recursive calls are not "
+                    f"supported "
+                    "without an annotated return type"
+                )
+            return
+        self._state = "compiling"
+        try:
+            self.finish(self.origin.compile(self))
+        except BaseException:
+            self._state = "declared"
+            raise
+
+    def finish(self, graph: Graph) -> None:
+        eliminate_dead_code(graph)
+        self._graph = graph
+        if self.returns is None:
+            self.returns = graph.block.results[0].type()
+        formal = []
+        for p in self.arguments:
+            default = () if p.default is NO_DEFAULT else (p.default,)
+            formal.append((p.name, p.type.handle(), p.inferred, *default))
+        self._set_signature(self.name, formal, declaration(self.name, self.arguments, self.returns))
+        define(self, graph)
+        self._state = "done"
+
+    @property
+    def graph(self) -> Graph:
+        self.ensure_compiled()
+        return self._graph
+
+    @property
+    def inlined_graph(self) -> Graph:
+        copy = self.graph.copy()
+        inline(copy)
+        return copy
+
+    def graph_for(self, *_args, **_kwargs) -> Graph:
+        return self.inlined_graph
+
+    @property
+    def code(self) -> str:
+        from torch.jit._print_code import function_code
+
+        return function_code(self)
+
+    @property
+    def code_with_constants(self):
+        from torch.jit._print_code import function_code_with_constants
+
+        return function_code_with_constants(self)
+
+    @property
+    def schema(self) -> str:
+        self.declare()
+        name = self.name
+        return str(declaration(name, self.arguments, self.returns))
+
+    @property
+    def signature(self) -> Signature:
+        self.ensure_compiled()
+        return Signature(self.name, self.arguments, [Parameter("", self.returns)])
+
+    def save(self, f, _extra_files=None) -> None:
+        from torch.jit._serialization import save
+
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files=None) -> bytes:
+        import io
+
+        buffer = io.BytesIO()
+        self.save(buffer, _extra_files)
+        return buffer.getvalue()
+
+    def get_debug_state(self) -> object:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<torch.jit.ScriptFunction object {self.name!r}>"
+
+    def __reduce__(self):
+        raise TypeError("ScriptFunction cannot be pickled")
+
+
+# ---- functions written in Python
+
+
+class PythonSource:
+    """A Python function as the origin of a scripted one; `receiver` is the type of self."""
+
+    def __init__(self, fn, receiver: T.Type | None = None, declared=None) -> None:
+        self.fn, self.receiver, self.declared = fn, receiver, declared
+        self._tree = None
+
+    def tree(self) -> tuple[ast.FunctionDef, Source]:
+        if self._tree is None:
+            self._tree = parse_function(self.fn)
+        return self._tree
+
+    def scope(self) -> dict[str, object]:
+        return scope_of(self.fn)
+
+    def signature(self, function: ScriptFunction) -> tuple[list[Parameter], T.Type | None]:
+        node, source = self.tree()
+        declared = self.declared or self.fn
+        if self.declared is not None:
+            node, source = parse_function(declared)
+        del source
+        types = PythonTypes(scope_of(declared))
+        defaults = _defaults(self.fn)
+        if self.declared is not None:
+            defaults = {
+                **defaults,
+                **{k: v for k, v in _defaults(declared).items() if v is not Ellipsis},
+            }
+        return read_signature(node, types, defaults, self.receiver, function)
+
+    def compile(self, function: ScriptFunction) -> Graph:
+        node, source = self.tree()
+        scope = self.scope()
+
+        def resolve(name: str, c):
+            from torch.jit._resolve import sugar
+
+            if name in scope:
+                return sugar(scope[name], c)
+            return None
+
+        return compile_body(function, node.body, source, resolve, PythonTypes(scope))
+
+
+class GenericSource(PythonSource):
+    """A function of the library, with types for the parameters that it leaves open."""
+
+    def __init__(self, fn, types: dict[str, T.Type], receiver: T.Type | None = None) -> None:
+        super().__init__(fn, receiver)
+        self.open_types = types
+
+    def signature(self, function: ScriptFunction) -> tuple[list[Parameter], T.Type | None]:
+        parameters, returns = super().signature(function)
+        out = []
+        for p in parameters:
+            if p.inferred:
+                kind = self.open_types.get(p.name)
+                if kind is None and p.default is not NO_DEFAULT:
+                    kind = T.infer(p.default)
+                p = p._replace(type=kind or T.Tensor, inferred=False)
+                if (
+                    not T.is_subtype(T.infer(p.default) or T.Any, p.type)
+                    and p.default is not NO_DEFAULT
+                ):
+                    p = p._replace(default=NO_DEFAULT)
+            out.append(p)
+        return out, returns
+
+
+def compile_body(function, body, source, resolve, types, before=None) -> Graph:
+    """The graph of a function from its statements."""
+    c = Compiler(function, source, resolve, types)
+    for p in function.arguments:
+        c.define(p.name, c.graph.block.add_param(p.type, p.name))
+        c.declared[p.name] = p.type
+    if before is not None:
+        before(c)
+    c.statements(body)
+    if not c.left:
+        end = ast.Return(None)
+        c.guarded([end])
+    c.graph.block.results.append(c.as_value(c.frame.find("$return")))
+    return c.graph
+
+
+def scope_of(fn) -> dict[str, object]:
+    """Every name a function can see."""
+    import builtins
+
+    fn = inspect.unwrap(fn) if not hasattr(fn, "__code__") else fn
+    scope = {**vars(builtins), **getattr(fn, "__globals__", {})}
+    code = getattr(fn, "__code__", None)
+    for name, cell in zip(code.co_freevars if code else (), fn.__closure__ or (), strict=False):
+        try:
+            scope[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return scope
+
+
+def parse_function(fn) -> tuple[ast.FunctionDef, Source]:
+    """The syntax tree of a Python function and its source."""
+    try:
+        lines, first = inspect.getsourcelines(fn)
+        filename = inspect.getsourcefile(fn) or "<unknown>"
+    except (OSError, TypeError) as e:
+        raise OSError(
+            f"Can't get source for {fn}. TorchScript requires source access in order to carry out "
+            "compilation, make sure original .py files are available."
+        ) from e
+    text = textwrap.dedent("".join(lines))
+    try:
+        tree = ast.parse(text, type_comments=True)
+    except SyntaxError:
+        tree = ast.parse(_without_continuation(text))
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        raise RuntimeError(
+            "Expected a single top-level function: a lambda or an expression cannot be scripted "
+            f"({filename}:{first})"
+        )
+    return tree.body[0], Source(text, filename, first)
+
+
+def _without_continuation(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("# type:"))
+
+
+def _defaults(fn) -> dict[str, object]:
+    fn = inspect.unwrap(fn) if not hasattr(fn, "__code__") else fn
+    code = fn.__code__
+    names = code.co_varnames[: code.co_argcount]
+    values = fn.__defaults__ or ()
+    out = dict(zip(names[len(names) - len(values) :], values, strict=True))
+    out.update(fn.__kwdefaults__ or {})
+    return out
+
+
+def read_signature(
+    node, types, defaults, receiver, function
+) -> tuple[list[Parameter], T.Type | None]:
+    """Parameters and result of a function definition."""
+    from torch.jit.frontend import NotSupportedError
+
+    args = node.args
+    if args.vararg is not None or args.kwarg is not None:
+        raise NotSupportedError(
+            None,
+            "Compiled functions can't take variable number of arguments or use keyword-only "
+            "arguments "
+            f"with defaults: {function.name}",
+        )
+    listed = [*args.posonlyargs, *args.args]
+    comment = _type_comment(node)
+    parameters = []
+    annotated = comment[0] if comment else None
+    offset = 1 if receiver is not None else 0
+    for i, arg in enumerate([*listed, *args.kwonlyargs]):
+        default = defaults.get(arg.arg, NO_DEFAULT)
+        if isinstance(default, torch.dtype | torch.layout | torch.memory_format):
+            from torch.jit._resolve import number_of
+
+            default = number_of(default)
+        inferred, size = False, None
+        if i == 0 and receiver is not None:
+            kind = receiver
+        elif annotated is not None and i - offset < len(annotated):
+            kind = types.of_ast(annotated[i - offset], None)
+        elif arg.annotation is not None:
+            kind, size = _annotation(arg.annotation, types)
+        else:
+            kind, inferred = T.Tensor, True
+        if size and isinstance(default, int | float):
+            default = [default] * size
+        parameters.append(Parameter(arg.arg, kind, default, inferred, i >= len(listed), size))
+    returns = None
+    if comment:
+        returns = types.of_ast(comment[1], None)
+    elif node.returns is not None:
+        returns = types.of_ast(node.returns, None)
+    return parameters, returns
+
+
+def _annotation(node: ast.expr, types) -> tuple[T.Type, int | None]:
+    """A type, and the length of a BroadcastingList."""
+    text = ast.unparse(node)
+    name = text.partition("[")[0].rpartition(".")[2]
+    if name.startswith("BroadcastingList") and isinstance(node, ast.Subscript):
+        inner = types.of_ast(node.slice, None)
+        return T.ListType.of(inner), int(name.removeprefix("BroadcastingList"))
+    if name == "Optional" and isinstance(node, ast.Subscript) and "BroadcastingList" in text:
+        kind, size = _annotation(node.slice, types)
+        return T.optional(kind), size
+    return types.of_ast(node, None), None
+
+
+def _type_comment(node: ast.FunctionDef) -> tuple[list[ast.expr], ast.expr] | None:
+    comment = getattr(node, "type_comment", None)
+    if not comment or "->" not in comment:
+        return None
+    made = ast.parse(comment, mode="func_type")
+    return made.argtypes, made.returns
+
+
+class Declared:
+    """The signature of a Python function that stays Python."""
+
+    def __init__(self, fn, receiver: T.Type | None = None) -> None:
+        self.name = fn.__name__
+        try:
+            self.arguments, self.returns = PythonSource(fn, receiver).signature(self)
+        except OSError:
+            self.arguments, self.returns = _runtime_signature(fn)
+        if self.returns is None:
+            self.returns = T.Tensor
+        self.schema = declaration(self.name, self.arguments, self.returns)
+
+    def declare(self) -> None:
+        pass
+
+
+def _runtime_signature(fn) -> tuple[list[Parameter], T.Type]:
+    hints = typing.get_type_hints(fn)
+    arguments = [
+        Parameter(
+            p.name,
+            from_python(hints[p.name]) if p.name in hints else T.Tensor,
+            NO_DEFAULT if p.default is p.empty else p.default,
+        )
+        for p in inspect.signature(fn).parameters.values()
+    ]
+    return arguments, from_python(hints["return"]) if "return" in hints else T.Tensor
+
+
+_scripted: weakref.WeakKeyDictionary[typing.Any, ScriptFunction] = weakref.WeakKeyDictionary()
+
+
+def script_python(
+    fn, qualified: str | None = None, name: str | None = None, declaration=None
+) -> ScriptFunction:
+    """The scripted form of a Python function, made once; compiled when it is used."""
+    if declaration is None:
+        known = _scripted.get(fn)
+        if known is not None:
+            return known
+    made = ScriptFunction(
+        name or fn.__name__, qualified or qualified_name(fn), PythonSource(fn, None, declaration)
+    )
+    if declaration is None:
+        _scripted[fn] = made
+    return made
+
+
+# ---- functions inside functions
+
+
+class ClosureSource:
+    """A nested function: what it captures are its first parameters."""
+
+    def __init__(self, closure, captured: list[tuple[str, T.Type]]) -> None:
+        self.closure, self.captured = closure, captured
+
+    def signature(self, function: ScriptFunction) -> tuple[list[Parameter], T.Type | None]:
+        own, returns = read_signature(
+            self.closure.node, self.closure.owner.types, {}, None, function
+        )
+        return [*(Parameter(n, t) for n, t in self.captured), *own], returns
+
+    def compile(self, function: ScriptFunction) -> Graph:
+        owner = self.closure.owner
+        frame = owner.frame
+
+        def resolve(name: str, c):
+            found = frame.find(name)
+            if found is not None and not hasattr(found, "debugName"):
+                return found
+            return owner.resolve(name, c)
+
+        return compile_body(function, self.closure.node.body, owner.source, resolve, owner.types)
+
+
+def lift_closure(c, closure) -> tuple[ScriptFunction, list[typing.Any]]:
+    """The function of a closure and the values it captures, in the order of its first
+    parameters."""
+    from torch.jit._ir import Value
+
+    own = {a.arg for a in closure.node.args.args}
+    captured = [
+        (name, value)
+        for name in free_names(closure.node)
+        if name not in own and isinstance(value := c.frame.find(name), Value)
+    ]
+    source = ClosureSource(closure, [(n, v.type()) for n, v in captured])
+    made = ScriptFunction(closure.node.name, closure.node.name, source)
+    return made, [v for _, v in captured]

@@ -1,0 +1,257 @@
+"""Methods of torch.nn's modules in the scripted language, where the library's own are not: they are
+made by loops over names, or walk tables of parameters. The text of a method is made for the type of
+the module, which knows its parameters."""
+
+from __future__ import annotations
+
+import linecache
+import typing
+from collections.abc import Callable
+
+import torch
+from torch.nn import functional as F
+
+_made: dict[tuple[str, str], object] = {}
+
+
+def method_of(kind, name: str) -> object | None:
+    """The scriptable method of a module's type, unless a class outside of torch.nn replaced it."""
+    cls = kind.python
+    owner = next((b for b in cls.__mro__ if name in vars(b)), None)
+    if owner is None or not owner.__module__.startswith("torch.nn.modules"):
+        return None
+    text = None
+    writer = _WRITERS.get((owner.__name__, name))
+    if writer is not None:
+        text = writer(kind)
+    elif name == "forward":
+        text = _by_closure(owner)
+    if text is None:
+        return None
+    key = (owner.__name__, text)
+    if key not in _made:
+        _made[key] = _compile(text, owner.__name__, name)
+    return _made[key]
+
+
+def _by_closure(owner: type) -> str | None:
+    """Modules that a function of torch.nn made: the closure says which function they call."""
+    closure = _closure(vars(owner)["forward"])
+    function = closure.get("function")
+    if not isinstance(function, str):
+        return None
+    if owner.__module__.endswith("activation"):
+        given = "".join(f", {key}=self.{key}" for key in closure.get("defaults", ()))
+    elif owner.__module__.endswith("dropout"):
+        given = ", self.p, self.training, self.inplace"
+    else:
+        return None
+    return f"def forward(self, input: Tensor) -> Tensor:\n    return F.{function}(input{given})\n"
+
+
+def _closure(fn) -> dict[str, object]:
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return {}
+    cells = zip(code.co_freevars, fn.__closure__ or (), strict=False)
+    return {name: cell.cell_contents for name, cell in cells}
+
+
+def _compile(text: str, label: str, name: str) -> object:
+    filename = f"<torch.nn.{label}.{name} {len(_made)}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    scope: dict[str, object] = {
+        "torch": torch,
+        "F": F,
+        "Tensor": torch.Tensor,
+        "__name__": "torch.nn",
+        "Optional": typing.Optional,
+        "Tuple": tuple,
+        "List": list,
+    }
+    exec(compile(text, filename, "exec"), scope)
+    return scope[name]
+
+
+# ---- recurrent layers
+
+
+def _weights(kind) -> str:
+    names = [n for n, role in kind.roles.items() if role == "parameter"]
+    return ", ".join(f"self.{n}" for n in names)
+
+
+def _constant(kind, name: str, default: object) -> object:
+    return kind.constants[name][0] if name in kind.constants else default
+
+
+def _recurrent(cell: str, two: bool) -> Callable[[object], str]:
+    def write(kind) -> str:
+        state = "Tuple[Tensor, Tensor]" if two else "Tensor"
+        zeros = "torch.zeros(layers, batch, self.hidden_size, dtype=dtype, device=device)"
+        if two:
+            size = "self.proj_size if self.proj_size > 0 else self.hidden_size"
+            start = f"(torch.zeros(layers, batch, {size}, dtype=dtype, device=device), {zeros})"
+        else:
+            start = zeros
+        given = "[hx[0], hx[1]]" if two else "hx"
+        head = f"def forward(self, input: Tensor, hx: Optional[{state}] = None)"
+        body = f"""{head} -> Tuple[Tensor, {state}]:
+    dtype, device = input.dtype, input.device
+    layers = self.num_layers * (2 if self.bidirectional else 1)
+    batched = input.dim() == 3
+    axis = 0 if self.batch_first else 1
+    if not batched:
+        input = input.unsqueeze(axis)
+    batch = input.size(axis)
+    if hx is None:
+        hx = {start}
+    elif not batched:
+        hx = {"(hx[0].unsqueeze(1), hx[1].unsqueeze(1))" if two else "hx.unsqueeze(1)"}
+    weights = [{_weights(kind)}]
+    result = torch.{cell}(input, {given}, weights, self.bias, self.num_layers, self.dropout,
+        self.training, self.bidirectional, self.batch_first)
+    output = result[0]
+"""
+        if two:
+            body += """    hidden = (result[1], result[2])
+    if not batched:
+        return output.squeeze(axis), (hidden[0].squeeze(1), hidden[1].squeeze(1))
+"""
+        else:
+            body += """    hidden = result[1]
+    if not batched:
+        return output.squeeze(axis), hidden.squeeze(1)
+"""
+        return body + "    return output, hidden\n"
+
+    return write
+
+
+def _rnn(kind) -> str | None:
+    mode = _constant(kind, "mode", None) or _constant(kind, "nonlinearity", "tanh")
+    mode = "relu" if "relu" in str(mode).lower() else "tanh"
+    return _recurrent(f"rnn_{mode}", False)(kind)
+
+
+def _cell(function: str, two: bool) -> Callable[[object], str]:
+    def write(kind) -> str:
+        state = "Tuple[Tensor, Tensor]" if two else "Tensor"
+        zeros = (
+            "torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)"
+        )
+        name = function
+        if function == "rnn":
+            name = f"rnn_{_constant(kind, 'nonlinearity', 'tanh')}_cell"
+        start = f"({zeros}, {zeros})" if two else zeros
+        given = "[hx[0], hx[1]]" if two else "hx"
+        widen = "(hx[0].unsqueeze(0), hx[1].unsqueeze(0))" if two else "hx.unsqueeze(0)"
+        narrow = "(out[0].squeeze(0), out[1].squeeze(0))" if two else "out.squeeze(0)"
+        return f"""def forward(self, input: Tensor, hx: Optional[{state}] = None) -> {state}:
+    batched = input.dim() == 2
+    if not batched:
+        input = input.unsqueeze(0)
+    if hx is None:
+        hx = {start}
+    elif not batched:
+        hx = {widen}
+    out = torch.{name}(input, {given}, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+    if not batched:
+        return {narrow}
+    return out
+"""
+
+    return write
+
+
+# ---- attention
+
+
+def _attention(kind) -> str:
+    packed = (
+        kind.attributes.get("in_proj_weight") is not None
+        and str(kind.attributes["in_proj_weight"]) == "Tensor"
+    )
+    if packed:
+        weights = "w_q, w_k, w_v = self.in_proj_weight.chunk(3)"
+    else:
+        weights = "w_q, w_k, w_v = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight"
+    return f"""def forward(self, query: Tensor, key: Tensor, value: Tensor,
+            key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
+            attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True,
+            is_causal: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+    batched = query.dim() == 3
+    if batched and self.batch_first:
+        query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
+    if not batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    {weights}
+    if self.in_proj_bias is None:
+        q, k, v = F.linear(query, w_q), F.linear(key, w_k), F.linear(value, w_v)
+    else:
+        b_q, b_k, b_v = self.in_proj_bias.chunk(3)
+        q, k, v = F.linear(query, w_q, b_q), F.linear(key, w_k, b_k), F.linear(value, w_v, b_v)
+    target, batch, heads = q.size(0), q.size(1), self.num_heads
+    extra = 0
+    if self.bias_k is not None and self.bias_v is not None:
+        k = torch.cat([k, self.bias_k.expand(1, batch, -1)])
+        v = torch.cat([v, self.bias_v.expand(1, batch, -1)])
+        extra += 1
+    q = q.reshape(target, batch * heads, self.head_dim).transpose(0, 1)
+    k = k.reshape(k.size(0), batch * heads, self.head_dim).transpose(0, 1)
+    v = v.reshape(v.size(0), batch * heads, self.head_dim).transpose(0, 1)
+    if self.add_zero_attn:
+        blank = torch.zeros(batch * heads, 1, self.head_dim, dtype=k.dtype, device=k.device)
+        k, v = torch.cat([k, blank], 1), torch.cat([v, blank], 1)
+        extra += 1
+    scores = torch.bmm(q, k.transpose(1, 2)) / float(self.head_dim) ** 0.5
+    source = k.size(1)
+    if attn_mask is not None:
+        mask = attn_mask
+        if mask.dtype == torch.bool:
+            zeros = torch.zeros(mask.size(), dtype=q.dtype, device=q.device)
+            mask = zeros.masked_fill_(mask, float("-inf"))
+        if extra > 0:
+            mask = F.pad(mask, [0, extra])
+        scores = scores + mask
+    if key_padding_mask is not None:
+        padding = key_padding_mask
+        if padding.dtype == torch.bool:
+            open_ = torch.zeros(padding.size(), dtype=q.dtype, device=q.device)
+            padding = open_.masked_fill_(padding, float("-inf"))
+        if extra > 0:
+            padding = F.pad(padding, [0, extra])
+        padding = padding.view(batch, 1, 1, source).expand(-1, heads, -1, -1)
+        scores = scores + padding.reshape(batch * heads, 1, source)
+    weights = torch.softmax(scores, -1)
+    mixed = weights
+    if self.dropout > 0.0:
+        mixed = torch.dropout(weights, self.dropout, self.training)
+    out = torch.bmm(mixed, v).transpose(0, 1).reshape(target, batch, -1)
+    out = F.linear(out, self.out_proj.weight, self.out_proj.bias)
+    if not batched:
+        out = out.squeeze(1)
+    elif self.batch_first:
+        out = out.transpose(0, 1)
+    if not need_weights:
+        return out, None
+    shown = weights.view(batch, heads, target, source)
+    if average_attn_weights:
+        shown = shown.mean(1)
+    if not batched:
+        shown = shown.squeeze(0)
+    return out, shown
+"""
+
+
+_WRITERS = {
+    ("LSTM", "forward"): _recurrent("lstm", True),
+    ("GRU", "forward"): _recurrent("gru", False),
+    ("RNN", "forward"): _rnn,
+    ("LSTMCell", "forward"): _cell("lstm_cell", True),
+    ("GRUCell", "forward"): _cell("gru_cell", False),
+    ("RNNCell", "forward"): _cell("rnn", False),
+    ("MultiheadAttention", "forward"): _attention,
+}
