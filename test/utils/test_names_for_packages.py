@@ -117,7 +117,7 @@ def test_older_names():
     assert callable(load_url)
     with tqdm(total=4, disable=True) as bar:
         bar.update(2)
-    assert torch.jit._script_if_tracing(len) is len
+    assert torch.jit._script_if_tracing(max)(1, 2) == 2
     assert torch.hub.tqdm is tqdm
     assert torch.cuda._initialized is torch.cuda.is_initialized()
 

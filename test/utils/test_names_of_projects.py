@@ -114,14 +114,14 @@ def test_notice_that_nothing_is_compiled_has_a_category_of_its_own():
         "from torch.compiler import NotCompiledWarning\n"
         "warnings.simplefilter('error')\n"
         "warnings.simplefilter('ignore', NotCompiledWarning)\n"
-        "torch.jit.script(torch.nn.ReLU())\n"
+        "torch.compile(torch.nn.ReLU(), backend='cudagraphs')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert issubclass(torch.compiler.NotCompiledWarning, UserWarning)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        torch._compile._said.discard("torch.jit.script")
-        torch.jit.script(torch.nn.ReLU())
+        torch._compile._said.discard("torch.compile")
+        torch.compile(torch.nn.ReLU(), backend="cudagraphs")
     assert [w.category for w in caught] == [torch.compiler.NotCompiledWarning]
 
 
