@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 import torch
+import torch.fx
 from torch import nn
 
 
@@ -174,3 +175,16 @@ def test_code_of_an_archive_cannot_reach_python():
     out.seek(0)
     with pytest.raises(RuntimeError):
         torch.jit.load(out)
+
+
+def test_traced_fx_module_is_scripted_from_its_generated_code():
+    class Part(nn.Module):
+        def forward(self, x):
+            torch._assert(x.shape[-1] == 4, "four columns")
+            return torch.tensordot(x[..., 1:3], torch.ones(2, 2), ([1], [0]))
+
+    scripted = torch.jit.script(torch.fx.symbolic_trace(Part()))
+    x = torch.arange(8.0).reshape(2, 4)
+    assert scripted(x).tolist() == [[3.0, 3.0], [11.0, 11.0]]
+    with pytest.raises(RuntimeError, match="four columns"):
+        scripted(torch.ones(2, 3))

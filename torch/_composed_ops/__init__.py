@@ -20,5 +20,4 @@ from torch._composed_ops import (  # noqa: F401
     sparse,
     sparse_outs,
     state,
-    transformer,
 )

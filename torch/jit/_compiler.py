@@ -59,6 +59,7 @@ class Compiler(Expressions, Calls):
         self.graph = Graph()
         self.frame = Frame(self.graph.block, None)
         self.declared: dict[str, T.Type] = {}
+        self.annotated: set[str] = set()  # those that the body itself declared
         self.left: str | None = None  # how the current block was left for good
         self.place_node: ast.AST | None = None
         self.loops = 0
@@ -127,7 +128,7 @@ class Compiler(Expressions, Calls):
                     f" assigned to a value of type {value.type().annotation_str}",
                     node,
                 )
-        elif name in self.declared and (isinstance(value, Value) or hasattr(value, "items")):
+        elif name in self.annotated and (isinstance(value, Value) or hasattr(value, "items")):
             value = self.fit_assigned(self.as_value(value), self.declared[name])
             if not T.is_subtype(value.type(), self.declared[name]):
                 self.fail(
@@ -136,6 +137,8 @@ class Compiler(Expressions, Calls):
                     f"but is being assigned to a value of type {value.type().annotation_str}",
                     node,
                 )
+        if name not in self.annotated and self.frame.parent is None:
+            self.declared.pop(name, None)
         self.define(name, value)
 
     def fit_assigned(self, value: Value, wanted: T.Type) -> Value:
@@ -426,6 +429,7 @@ class Compiler(Expressions, Calls):
             )
         if isinstance(step.target, ast.Name):
             self.declared[step.target.id] = wanted
+            self.annotated.add(step.target.id)
             if fitted.type() is not wanted:
                 fitted = self.value("prim::annotate", (fitted,), wanted)
         self.store(step.target, fitted, step)

@@ -380,6 +380,20 @@ class Forms:
 
         return Kind()
 
+    def form_check(self, args, kwargs) -> Value:
+        """torch._assert(condition, message)."""
+        message = self.as_value(kwargs.get("message", args[1] if len(args) > 1 else None))
+
+        def failed() -> None:
+            text = self.op(
+                "aten::add", [self.const("AssertionError: "), self.op("aten::str", [message])]
+            )
+            self.node("prim::RaiseException", (text, self.none()))
+            self.left = "raise"
+
+        self.branch(self.truth(self.as_value(args[0])), lambda: None, failed)
+        return self.none()
+
     def form_nothing(self, args, kwargs) -> Value:
         return self.none()
 

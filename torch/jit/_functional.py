@@ -702,6 +702,17 @@ def _number(size_average: bool | None, reduce: bool | None, reduction: str) -> i
     return 1
 
 
+def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor:
+    if isinstance(dims, int):
+        rank = a.dim()
+        left = list(range(rank - dims, rank))
+        right = list(range(dims))
+    else:
+        left, right = dims[0], dims[1]
+    return torch.ops.aten.tensordot(a, b, left, right)
+
+
+REPLACED["torch.functional", "tensordot"] = tensordot
 REPLACED["torch.nn._reduction", "get_enum"] = _reduction
 REPLACED["torch.nn._losses", "_number"] = _number
 _USED_BY_TEXT = (tuple, BroadcastingList1, BroadcastingList2, BroadcastingList3)

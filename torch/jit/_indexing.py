@@ -21,10 +21,30 @@ def constant_of(value: Value | Sugar) -> object:
     raise LookupError
 
 
+def plain_index(node: ast.expr) -> ast.expr:
+    """An index as syntax: generated code spells slices and the ellipsis as calls and names."""
+    if isinstance(node, ast.Tuple):
+        return ast.copy_location(ast.Tuple([plain_index(e) for e in node.elts], node.ctx), node)
+    if isinstance(node, ast.Name) and node.id == "Ellipsis":
+        return ast.copy_location(ast.Constant(Ellipsis), node)
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return node
+    if node.func.id != "slice" or node.keywords or not 1 <= len(node.args) <= 3:
+        return node
+    parts = [None if _is_none(a) else a for a in node.args]
+    lower, upper, step = ([None, *parts, None] if len(parts) == 1 else [*parts, None])[:3]
+    return ast.copy_location(ast.Slice(lower, upper, step), node)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 class Indexing:
     """The part of the compiler for subscripts."""
 
     def on_Subscript(self, node: ast.Subscript) -> Value | Sugar:
+        node = ast.copy_location(ast.Subscript(node.value, plain_index(node.slice), node.ctx), node)
         thing = self.expression(node.value)
         if isinstance(thing, Tuple | Module):
             found = self.static_item(thing, node.slice)
@@ -191,6 +211,9 @@ class Indexing:
     # ---- assignment to items
 
     def store_item(self, target: ast.Subscript, value: Value) -> None:
+        target = ast.copy_location(
+            ast.Subscript(target.value, plain_index(target.slice), target.ctx), target
+        )
         owner = self.rvalue(target.value)
         kind = owner.type()
         if kind is T.Tensor:

@@ -99,9 +99,12 @@ class ModuleType(T.ClassType):
         if found is not None:
             return found
         try:
-            return inspect.getattr_static(self.python, name)
+            found = inspect.getattr_static(self.python, name)
         except AttributeError:
             return None
+        # A descriptor may stand for a function: classes of torch.fx make theirs late.
+        bound = getattr(self.python, name, None)
+        return bound if inspect.isfunction(bound) and not isinstance(found, staticmethod) else found
 
     def make_super_method(self, name: str, caller: ScriptFunction) -> ScriptFunction | None:
         """The method of a base class that super() means inside `caller`."""

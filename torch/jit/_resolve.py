@@ -56,6 +56,7 @@ def _forms() -> dict[int, Form]:
         "cast": [typing.cast],
         "nothing": [warnings.filterwarnings, warnings.simplefilter],
         "warn": [warnings.warn],
+        "check": [torch._assert],
     }
     never = ["has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"]
     for name in never:
@@ -96,13 +97,13 @@ def _operators() -> dict[int, str]:
             if isinstance(thing, types.FunctionType) and space is torch.nn.functional:
                 continue
             for full in (f"aten::{prefix}{name}", f"aten::{name}"):
-                if schemas(full):
+                if schemas(full, composed=False):
                     table[id(thing)] = full
                     break
     for name in dir(math):
         thing = getattr(math, name)
         full = _MATH.get(name, "aten::" + name)
-        if callable(thing) and schemas(full):
+        if callable(thing) and schemas(full, composed=False):
             table[id(thing)] = full
     import operator
 

@@ -248,12 +248,13 @@ _SYNONYMS = {"aten::__and__": "aten::bitwise_and", "aten::__or__": "aten::bitwis
              "aten::__rshift__": "aten::bitwise_right_shift"}  # fmt: skip
 
 
-def schemas(name: str) -> list[Schema]:
-    """Every overload of an operator: tensors first, then the interpreter's own."""
+def schemas(name: str, composed: bool = True) -> list[Schema]:
+    """Every overload of an operator: tensors first, then the interpreter's own. With `composed`,
+    operators that Python defines when they are asked for are defined."""
     known = _dispatched.get(name)
     if known is None:
         texts = torch._C._script_schemas(name)
-        if not texts and name.startswith("aten::") and name not in _builtins():
+        if not texts and composed and name.startswith("aten::") and name not in _builtins():
             importlib.import_module("torch._composed_ops")
 
             texts = torch._C._script_schemas(name)
