@@ -328,3 +328,12 @@ def test_number_in_a_tensor_is_a_bool():
     run = torch.compile(lambda x, y: (x + 1, 3 in y), backend="eager")
     assert run(torch.ones(2), torch.tensor([1, 3]))[1] is True
     assert run(torch.ones(2), torch.tensor([1, 2]))[1] is False
+
+
+def test_number_under_a_key_that_is_named_like_a_table_of_modules_becomes_a_symbol():
+    torch._dynamo.reset()
+    count = torch._dynamo.testing.CompileCounter()
+    run = torch.compile(lambda x, d: x * d["_modules"], backend=count)
+    for n in (2, 3, 4, 5):
+        assert torch.equal(run(torch.ones(2), {"_modules": n}), torch.full((2,), float(n)))
+    assert count.frame_count == 2

@@ -214,3 +214,15 @@ class DictKeySource(ChainedSource):
     def is_dict_key(self) -> bool:
         """Always."""
         return True
+
+
+def is_of_module(source: Source) -> bool:
+    """Whether a value belongs to a module, to the object whose method runs, or to a class: its
+    numbers are settings, which seldom change."""
+    while isinstance(source, ChainedSource):
+        if isinstance(source, TypeSource):
+            return True
+        if isinstance(source, AttrSource) and source.member == "_modules":
+            return True
+        source = source.base
+    return isinstance(source, LocalSource) and source.local_name == "self"

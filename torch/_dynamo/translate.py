@@ -24,7 +24,7 @@ from torch._dynamo.exc import (
 )
 from torch._dynamo.output_graph import GuardRecord, OutputGraph
 from torch._dynamo.resume_execution import needed_first, origin_program, parted, resume_code
-from torch._dynamo.source import ClosureSource, LocalSource
+from torch._dynamo.source import ClosureSource, LocalSource, is_of_module
 from torch._dynamo.symbolic_convert import Frame
 from torch._dynamo.variables import builder, function_modes, higher_order_ops, pytree  # noqa: F401
 from torch._dynamo.variables import torch as torch_rules  # noqa: F401
@@ -66,8 +66,7 @@ class Options:
         """Whether a number at a source can become a symbol."""
         if self.dynamic is False or not torch._dynamo.config.automatic_dynamic_shapes:
             return self.dynamic is True
-        name = source.name()
-        return "_modules" not in name and "L['self']" not in name and "type(" not in name
+        return not is_of_module(source)
 
     def saw_number(self, source: Source, value: float) -> bool:
         """Notes a number; whether it is to be a symbol."""
