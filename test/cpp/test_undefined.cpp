@@ -56,10 +56,11 @@ TEST(Backward, OfAComplexScalarNeedsAGradient) {
 }
 
 TEST(RegisterOperators, FunctionAloneSaysTheSchema) {
-  static auto registry = c10::RegisterOperators()
-                             .op("cpp_registered::twice", [](const at::Tensor& x) { return x * 2; })
-                             .op("cpp_registered::power(Tensor x, int n=2) -> Tensor",
-                                 [](const at::Tensor& x, int64_t n) { return x.pow(n); });
+  [[maybe_unused]] static auto registry =
+      c10::RegisterOperators()
+          .op("cpp_registered::twice", [](const at::Tensor& x) { return x * 2; })
+          .op("cpp_registered::power(Tensor x, int n=2) -> Tensor",
+              [](const at::Tensor& x, int64_t n) { return x.pow(n); });
   const at::OperatorEntry* twice = at::Dispatcher::singleton().find("cpp_registered::twice", "");
   ASSERT_NE(twice, nullptr);
   EXPECT_EQ(twice->schema().str(), "cpp_registered::twice(Tensor _0) -> Tensor _0");
@@ -73,4 +74,19 @@ TEST(Complex, AbsoluteValueAndAngleHaveTheirStandardNames) {
   EXPECT_EQ(std::abs(z), 5.0);
   EXPECT_EQ(std::norm(z), 25.0);
   EXPECT_DOUBLE_EQ(std::arg(c10::complex<double>(0, 1)), std::acos(0.0));
+}
+
+TEST(Interpolate, NearestTakesAlignCornersThatSayFalse) {
+  namespace F = torch::nn::functional;
+  const auto options =
+      F::InterpolateFuncOptions().size(std::vector<int64_t>{4, 4}).mode(torch::kNearestExact);
+  const at::Tensor x = torch::arange(4.0).reshape({1, 1, 2, 2});
+  auto with = options;
+  EXPECT_TRUE(at::equal(F::interpolate(x, with.align_corners(false)), F::interpolate(x, options)));
+  EXPECT_THROW(F::interpolate(x, with.align_corners(true)), c10::Error);
+}
+
+TEST(PrettyPrint, ModuleOfOursHasTheNameOfItsHolder) {
+  const std::string text = c10::str(torch::nn::MultiheadAttention(4, 2));
+  EXPECT_EQ(text.rfind("torch::nn::MultiheadAttention(", 0), 0u) << text;
 }

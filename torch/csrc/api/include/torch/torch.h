@@ -1,3 +1,8 @@
-// The C++ front end in one include.
+// The C++ front end in one include, with the headers of the standard library that programs which
+// include it take for granted.
 #pragma once
+#include <cassert>
+#include <unordered_map>
+#include <unordered_set>
+
 #include <torch/all.h>

@@ -349,7 +349,7 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
   const bool plain = std::holds_alternative<enumtype::kNearest>(o.mode()) ||
                      std::holds_alternative<enumtype::kArea>(o.mode()) ||
                      std::holds_alternative<enumtype::kNearestExact>(o.mode());
-  TORCH_CHECK(!plain || !o.align_corners(),
+  TORCH_CHECK(!plain || !o.align_corners().value_or(false),
               "align_corners option can only be set with the interpolating modes: linear | "
               "bilinear | bicubic | trilinear");
   TORCH_CHECK(input.dim() >= 3 && input.dim() <= 5,

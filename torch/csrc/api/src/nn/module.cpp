@@ -230,7 +230,13 @@ serialize::InputArchive& operator>>(serialize::InputArchive& archive,
   return archive;
 }
 
-void Module::pretty_print(std::ostream& stream) const { stream << name(); }
+void Module::pretty_print(std::ostream& stream) const {
+  // Of our own modules users know the holder: torch::nn::Linear, not torch::nn::LinearImpl.
+  const std::string& full = name();
+  const bool ours = full.rfind("torch::nn::", 0) == 0 && full.size() > 4 &&
+                    full.compare(full.size() - 4, 4, "Impl") == 0;
+  stream << (ours ? full.substr(0, full.size() - 4) : full);
+}
 void Module::print_tree(std::ostream& stream, const std::string& indentation) const {
   pretty_print(stream);
   if (children_.is_empty()) return;
