@@ -169,7 +169,7 @@ def test_code_of_an_archive_cannot_reach_python():
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as target:
         for name in source.namelist():
             content = source.read(name)
-            if name.endswith("activation.py"):
+            if name.endswith(".py") and "/modules/activation" in name:
                 content = content.replace(b"return ", b"__import__('os').abort()\n    return ")
             target.writestr(name, content)
     out.seek(0)
@@ -188,3 +188,10 @@ def test_traced_fx_module_is_scripted_from_its_generated_code():
     assert scripted(x).tolist() == [[3.0, 3.0], [11.0, 11.0]]
     with pytest.raises(RuntimeError, match="four columns"):
         scripted(torch.ones(2, 3))
+
+
+def test_trace_of_layers_works_for_other_batch_sizes():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(18, 3)).eval()
+    traced = torch.jit.trace(net, torch.randn(2, 1, 5, 5))
+    x = torch.randn(7, 1, 5, 5)
+    assert torch.allclose(traced(x), net(x))

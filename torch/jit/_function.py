@@ -204,7 +204,10 @@ class PythonSource:
                 **defaults,
                 **{k: v for k, v in _defaults(declared).items() if v is not Ellipsis},
             }
-        return read_signature(node, types, defaults, self.receiver, function)
+        parameters, returns = read_signature(node, types, defaults, self.receiver, function)
+        if (self.fn.__module__ or "").startswith("torch.nn."):
+            parameters = [_by_default(p) for p in parameters]
+        return parameters, returns
 
     def compile(self, function: ScriptFunction) -> Graph:
         node, source = self.tree()
@@ -218,6 +221,14 @@ class PythonSource:
             return None
 
         return compile_body(function, node.body, source, resolve, PythonTypes(scope))
+
+
+def _by_default(p: Parameter) -> Parameter:
+    """Parameters of the library without a type have that of their default; None stands for a
+    tensor that may be missing."""
+    if not p.inferred or p.default is NO_DEFAULT:
+        return p
+    return p._replace(type=T.optional(T.Tensor) if p.default is None else T.infer(p.default))
 
 
 class GenericSource(PythonSource):

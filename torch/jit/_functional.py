@@ -238,6 +238,43 @@ def embedding(
     return torch.embedding(weight, input, row, scale_grad_by_freq, sparse)
 
 
+@_script
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    weights = per_sample_weights
+    if input.dim() == 2:
+        assert offsets is None, "if input is 2D, then offsets has to be None"
+        starts = torch.arange(
+            0, input.numel(), input.size(1), dtype=input.dtype, device=input.device
+        )
+        input = input.reshape(-1)
+        if weights is not None:
+            weights = weights.reshape(-1)
+    else:
+        assert offsets is not None, "offsets has to be a 1D Tensor but got None"
+        starts = offsets
+    number = ["sum", "mean", "max"].index(mode)
+    if max_norm is not None:
+        limited = torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+        assert limited.size(0) == weight.size(0)
+    row = _padding_row(padding_idx, weight.size(0))
+    result = torch.embedding_bag(
+        weight, input, starts, scale_grad_by_freq, number, sparse, weights, include_last_offset, row
+    )
+    return result[0]
+
+
 def _check_batch(size: list[int]) -> None:
     count = size[0]
     for i in range(len(size) - 2):

@@ -246,7 +246,37 @@ def _attention(kind) -> str:
 """
 
 
+def _transposed(kind) -> str:
+    n = len(_constant(kind, "kernel_size", (0,)))
+    return f"""def forward(self, input: Tensor, output_size: Optional[List[int]] = None) -> Tensor:
+    extra = list(self.output_padding)
+    if output_size is not None:
+        first = input.dim() - {n}
+        wanted = output_size[len(output_size) - {n}:]
+        extra = torch.jit.annotate(List[int], [])
+        for i in range({n}):
+            low = (input.size(first + i) - 1) * self.stride[i] - 2 * self.padding[i]
+            low = low + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            if wanted[i] < low or wanted[i] >= low + self.stride[i]:
+                raise ValueError(f"an output size of {{output_size}} cannot be reached")
+            extra.append(wanted[i] - low)
+    return F.conv_transpose{n}d(input, self.weight, self.bias, self.stride, self.padding, extra,
+                                self.groups, self.dilation)
+"""
+
+
+def _instance_norm(kind) -> str:
+    return """def forward(self, input: Tensor) -> Tensor:
+    batch = self.training or not self.track_running_stats
+    rate = 0.0 if self.momentum is None else self.momentum
+    return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
+                           batch, rate, self.eps)
+"""
+
+
 _WRITERS = {
+    ("_ConvTransposeNd", "forward"): _transposed,
+    ("_InstanceNorm", "forward"): _instance_norm,
     ("LSTM", "forward"): _recurrent("lstm", True),
     ("GRU", "forward"): _recurrent("gru", False),
     ("RNN", "forward"): _rnn,

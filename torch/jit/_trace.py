@@ -17,6 +17,7 @@ from torch.jit._function import Parameter, ScriptFunction
 from torch.jit._ir import Graph, Node, Value
 from torch.jit._modules import RecursiveScriptModule
 from torch.jit._schema import NO_DEFAULT, schemas
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -48,6 +49,7 @@ class Recorder(TorchDispatchMode):
         self.receiver: Value | None = None
         self.modules: dict[tuple[str, ...], Value] = {}
         self.random = False
+        self.paused = False
 
     # ---- values
 
@@ -118,6 +120,8 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
+        if self.paused:
+            return out
         name = func.name().partition(".")[0]
         if name == "aten::_local_scalar_dense":
             _warn_number()
@@ -135,7 +139,10 @@ class Recorder(TorchDispatchMode):
         known = [s for s in schemas(name) if s.builtin is None and s.overload_name == overload]
         if not known:
             raise RuntimeError(f"{func.name()} cannot be recorded in a trace")
-        schema = known[0]
+        self.record_call(known[0], args, kwargs, out)
+
+    def record_call(self, schema, args, kwargs, out) -> None:
+        name = schema.name
         self.random = self.random or name.removeprefix("aten::").startswith(_RANDOM)
         inputs = []
         for i, formal in enumerate(schema.arguments):
@@ -240,6 +247,60 @@ def _warn_number() -> None:
     )
 
 
+class Composites(TorchFunctionMode):
+    """Records calls whose operators are made of others as one operator, where their parts would
+    hold sizes of the example: what is recorded then works for other sizes."""
+
+    NAMES = frozenset(
+        "flatten linear matmul expand_as view_as reshape_as conv1d conv2d conv3d batch_norm "
+        "layer_norm dropout softmax log_softmax scaled_dot_product_attention unflatten".split()
+    )
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        schema = _fitting_schema(f"aten::{name}", args, kwargs) if name in self.NAMES else None
+        if schema is None or self.recorder.paused:
+            return func(*args, **kwargs)
+        self.recorder.paused = True
+        try:
+            out = func(*args, **kwargs)
+        finally:
+            self.recorder.paused = False
+        self.recorder.record_call(schema, args, kwargs, out)
+        return out
+
+
+def _fitting_schema(name: str, args: tuple, kwargs: dict[str, object]):
+    for schema in schemas(name):
+        formal = {a.name: a for a in schema.arguments}
+        if schema.builtin is not None or schema.mutates or len(args) > len(formal):
+            continue
+        named = dict(zip(formal, args, strict=False))
+        if not set(kwargs) <= set(formal) or set(kwargs) & set(named):
+            continue
+        named |= kwargs
+        if all(n in named or a.default is not NO_DEFAULT for n, a in formal.items()) and all(
+            _fits(v, formal[n].type) for n, v in named.items()
+        ):
+            return schema
+    return None
+
+
+def _fits(thing: object, wanted: T.Type) -> bool:
+    kind = T.infer(thing)
+    if kind is None:
+        return False
+    plain = wanted.element if isinstance(wanted, T.OptionalType) else wanted
+    if isinstance(plain, T.ListType) and isinstance(thing, list | tuple):
+        return all(_fits(v, plain.element) for v in thing)
+    return T.is_subtype(kind, wanted) or (plain is T.Float and kind is T.Int)
+
+
 class TraceSource:
     """A recorded graph as the origin of a function."""
 
@@ -299,7 +360,7 @@ def _record(run, named: dict[str, object], strict: bool, receiver=None, owners=N
         recorder.take_input(thing, value)
     _trace_state.set_recorder(recorder)
     try:
-        with recorder:
+        with recorder, Composites(recorder):
             out = run()
         recorder.graph.block.results.append(recorder.give_output(out, strict))
     finally:
