@@ -236,6 +236,10 @@ def test_traced_calls_are_shown_with_their_place_in_the_line(
     ]
 
 
+def test_lazy_string_of_the_tracer_is_that_of_logging() -> None:
+    assert torch._dynamo.utils.LazyString is torch._logging.LazyString
+
+
 # ---- metrics
 
 

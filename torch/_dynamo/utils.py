@@ -44,6 +44,14 @@ class GraphCompileReason(typing.NamedTuple):
     graph_break: bool = True
 
 
+def __getattr__(name: str) -> object:
+    if name == "LazyString":  # a text made when it is printed; loads logging
+        from torch._logging import LazyString
+
+        return LazyString
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def is_compile_supported(device_type: str) -> bool:
     """Whether kernels for a kind of device can be generated: not yet."""
     return False
