@@ -121,6 +121,7 @@ def _compiled_text(fn, *args):
         lambda x, w: torch.cat([x, w.t()[:, :4]]).to(torch.float64).cumsum(0),
         lambda x, w: torch.where(x > 0, x, w[:, :3].t()[0, 0]) + torch.tensor([1.0, 2, 3, 4]),
         lambda x, w: x.view(2, 6).amax(1).exp() - w.std(),
+        lambda x, w: torch.softmax((x @ w).masked_fill(w[:3] > 0, -float("inf")) / 3, -1) @ w.t(),
     ],
 )
 def test_output_code_runs_by_itself_with_the_same_bits(fn) -> None:

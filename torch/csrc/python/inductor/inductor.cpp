@@ -261,7 +261,10 @@ PyObject* py_prepare(PyObject* self, PyObject* list) {
 // The steps of that plan: [(kind, name, numbers of the nodes it computes)].
 PyObject* py_steps(PyObject* self, PyObject* list) {
   return guarded([&]() -> PyObject* {
-    static constexpr const char* kKinds[] = {"call", "fused", "reduce"};
+    using Kind = inductor::Step::Kind;
+    const auto kind_of = [](Kind kind) {
+      return kind == Kind::Call ? "call" : kind == Kind::Fused ? "fused" : "reduce";
+    };
     const std::vector<at::IValue> inputs = inputs_of(list);
     const auto plan = reinterpret_cast<PyCompiled*>(self)->compiled->prepare(inputs);
     PyRef found = checked(PyList_New(0));
@@ -271,8 +274,8 @@ PyObject* py_steps(PyObject* self, PyObject* list) {
         const PyRef number = checked(PyLong_FromLong(node));
         check_status(PyList_Append(nodes.get(), number.get()));
       }
-      const PyRef entry = checked(Py_BuildValue("(sNN)", kKinds[static_cast<size_t>(step.kind)],
-                                                wrap(step.name), nodes.release()));
+      const PyRef entry =
+          checked(Py_BuildValue("(sNN)", kind_of(step.kind), wrap(step.name), nodes.release()));
       check_status(PyList_Append(found.get(), entry.get()));
     }
     return found.release();
