@@ -195,3 +195,14 @@ def test_trace_of_layers_works_for_other_batch_sizes():
     traced = torch.jit.trace(net, torch.randn(2, 1, 5, 5))
     x = torch.randn(7, 1, 5, 5)
     assert torch.allclose(traced(x), net(x))
+
+
+def test_loop_over_the_items_of_a_module_dict_is_unrolled():
+    class Table(nn.ModuleDict):
+        def forward(self, x):
+            for name, layer in self.items():
+                x = layer(x) + len(name)
+            return x
+
+    scripted = torch.jit.script(Table({"a": nn.ReLU(), "bcd": nn.Identity()}))
+    assert scripted(torch.tensor([-1.0, 2.0])).tolist() == [4.0, 6.0]

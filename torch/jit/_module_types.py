@@ -22,6 +22,10 @@ _SKIPPED = frozenset(
 )
 
 
+# Methods of the library's containers whose result the compiler knows.
+_LISTINGS = frozenset(("items", "keys", "values"))
+
+
 def _is_open(fn) -> bool:
     code = fn.__code__
     return any(n not in fn.__annotations__ for n in code.co_varnames[1 : code.co_argcount])
@@ -47,7 +51,7 @@ class ModuleType(T.ClassType):
         if name in self.methods:
             return self.methods[name]
         fn = self.python_method(name)
-        if fn is None:
+        if fn is None or (name in _LISTINGS and self.of_library(name)):
             return None
         if isinstance(fn, bool | int | float | str | tuple) and self.of_library(name):
             return Constant(fn, T.infer(fn))
