@@ -61,6 +61,11 @@ TEST(RegisterOperators, FunctionAloneSaysTheSchema) {
           .op("cpp_registered::twice", [](const at::Tensor& x) { return x * 2; })
           .op("cpp_registered::power(Tensor x, int n=2) -> Tensor",
               [](const at::Tensor& x, int64_t n) { return x.pow(n); });
+  c10::RegisterOperators().op("cpp_registered::both", [](const at::Tensor& x) {
+    return std::tuple<at::Tensor, at::Tensor>(x, x);
+  });
+  EXPECT_EQ(at::Dispatcher::singleton().find("cpp_registered::both", "")->schema().str(),
+            "cpp_registered::both(Tensor _0) -> (Tensor _0, Tensor _1)");
   const at::OperatorEntry* twice = at::Dispatcher::singleton().find("cpp_registered::twice", "");
   ASSERT_NE(twice, nullptr);
   EXPECT_EQ(twice->schema().str(), "cpp_registered::twice(Tensor _0) -> Tensor _0");

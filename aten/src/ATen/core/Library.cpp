@@ -21,7 +21,14 @@ Library& Library::def(const std::string& text, CppFunction f) {
                 "\"): a boxed kernel does not say what the operator takes; give a schema");
     at::FunctionSchema inferred = f.schema();
     inferred.name = text;
-    if (inferred.returns[0].type.kind == at::SchemaType::Kind::None) inferred.returns.clear();
+    // An operator has no result or several, where a function returns nothing or a tuple.
+    const at::SchemaType result = inferred.returns[0].type;
+    if (result.kind == at::SchemaType::Kind::None) inferred.returns.clear();
+    if (result.kind == at::SchemaType::Kind::Tuple) {
+      inferred.returns.clear();
+      for (const at::SchemaType& each : result.contained)
+        inferred.returns.push_back({"_" + std::to_string(inferred.returns.size()), each});
+    }
     schema = inferred.str();
   }
   def(schema);
