@@ -254,3 +254,30 @@ def test_deep_recursion_of_scripted_code_is_an_error():
     unit = torch.jit.CompilationUnit("def f(n: int) -> int:\n    return f(n + 1)\n")
     with pytest.raises(RuntimeError, match="recursion depth"):
         unit.f(0)
+
+
+def test_error_inside_no_grad_leaves_the_gradient_mode_of_the_caller() -> None:
+    @torch.jit.script
+    def fails(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return x.view(7)
+
+    with pytest.raises(RuntimeError, match="view"):
+        fails(torch.ones(3))
+    assert torch.is_grad_enabled()
+
+
+def test_autocast_is_seen_by_scripted_code_and_refused_as_its_block() -> None:
+    @torch.jit.script
+    def asks() -> bool:
+        return torch.is_autocast_cpu_enabled()
+
+    def block(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu"):
+            return x @ x
+
+    with torch.autocast("cpu"):
+        assert asks()
+    assert not asks()
+    with pytest.raises(RuntimeError, match="'autocast' aren't supported"):
+        torch.jit.script(block)

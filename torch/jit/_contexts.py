@@ -19,7 +19,7 @@ class Context(typing.NamedTuple):
     leave: Callable[[], None]
 
 
-_QUIET = {"record_function", "profile", "autocast", "strict_fusion"}
+_QUIET = {"record_function", "profile", "strict_fusion"}  # change no value
 _GRAD = {torch.no_grad: False, torch.enable_grad: True, torch.inference_mode: False}
 
 
@@ -42,7 +42,8 @@ def _python_context(c, python: object, call: ast.Call) -> Context:
     name = getattr(python, "__name__", type(python).__name__)
     if name in _QUIET:
         return Context(lambda: None, lambda: None)
-    c.fail(f"with statements over '{name}' aren't supported", call)
+    hint = ": enter it around the call of the scripted function" if name == "autocast" else ""
+    c.fail(f"with statements over '{name}' aren't supported in scripted code{hint}", call)
 
 
 def _grad_mode(c, wanted) -> Context:

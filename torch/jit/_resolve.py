@@ -318,6 +318,8 @@ def _class(cls: type, c) -> Sugar:
         return PythonObject(cls)
     if cls in (torch.no_grad, torch.enable_grad, torch.inference_mode, torch.set_grad_enabled):
         return PythonObject(cls)
+    if issubclass(cls, torch.autocast):
+        return PythonObject(cls)
     if issubclass(cls, torch.autograd.Function):
         return PythonObject(cls)
     if issubclass(cls, torch.Tensor):

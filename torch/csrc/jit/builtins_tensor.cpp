@@ -6,6 +6,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/to.h>
+#include <torch/csrc/autocast/Autocast.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -381,8 +382,10 @@ constexpr Entry kState[] = {
     {"aten::is_scripting() -> bool", [](IValue*, size_t) { return IValue(true); }},
     {"aten::has_torch_function(...) -> bool", [](IValue*, size_t) { return IValue(false); }},
     {"aten::_get_tracing_state() -> bool", [](IValue*, size_t) { return IValue(false); }},
-    {"aten::is_autocast_enabled() -> bool", [](IValue*, size_t) { return IValue(false); }},
-    {"aten::is_autocast_cpu_enabled() -> bool", [](IValue*, size_t) { return IValue(false); }},
+    {"aten::is_autocast_enabled() -> bool",
+     [](IValue*, size_t) { return IValue(at::autocast::is_enabled(c10::kCUDA)); }},
+    {"aten::is_autocast_cpu_enabled() -> bool",
+     [](IValue*, size_t) { return IValue(at::autocast::is_enabled(c10::kCPU)); }},
 };
 
 void add_state(Builtins& out) { add_entries(out, kState); }

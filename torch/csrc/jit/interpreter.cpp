@@ -261,6 +261,12 @@ void Function::run(Stack& stack) {
   for (size_t i = 0; i < inputs; ++i) regs[i] = std::move(stack[base + i]);
   stack.resize(base);
   const Instruction* in = code.data();
+  // After an error no instruction is left to end the blocks that changed the gradient mode.
+  const bool grad_mode = c10::tls_autograd_state.grad_mode;
+  const auto unwind = [&] {
+    stack.resize(base);
+    c10::tls_autograd_state.grad_mode = grad_mode;
+  };
   try {
     for (;; ++in) {
       push_inputs(*this, *in, regs, stack);
@@ -284,22 +290,22 @@ void Function::run(Stack& stack) {
       pop_outputs(*this, *in, regs, stack);
     }
   } catch (const ScriptError& e) {
-    stack.resize(base);
+    unwind();
     throw ScriptError(with_place(*this, *in, e.what()), e.cls, e.plain);
   } catch (const c10::IndexError& e) {
-    stack.resize(base);
+    unwind();
     throw c10::IndexError(with_place(*this, *in, e.what()));
   } catch (const c10::NotImplementedError& e) {
-    stack.resize(base);
+    unwind();
     throw c10::NotImplementedError(with_place(*this, *in, e.what()));
   } catch (const c10::OutOfMemoryError&) {
-    stack.resize(base);
+    unwind();
     throw;
   } catch (const c10::Error& e) {
-    stack.resize(base);
+    unwind();
     throw c10::Error(with_place(*this, *in, e.what()));
   } catch (...) {
-    stack.resize(base);
+    unwind();
     throw;
   }
 }
