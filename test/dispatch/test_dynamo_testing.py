@@ -36,3 +36,12 @@ def test_copied_class_of_tests_runs_with_the_patched_setting():
     # test_fails is marked: the copy has to expect its failure, and nothing else may fail.
     assert result.wasSuccessful() and len(result.expectedFailures) == 1
     assert seen == [2] and settings.value == 1
+
+
+def test_copied_class_keeps_no_place_for_a_test_that_waits_for_its_device():
+    class Original(unittest.TestCase):
+        def test_value(self, device):
+            raise AssertionError("not a test yet")
+
+    made = make_test_cls_with_patches(Original, "Other", "_other")
+    assert [name for name in vars(made) if name.startswith("test_")] == ["test_value_other"]
