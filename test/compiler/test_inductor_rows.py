@@ -131,3 +131,9 @@ def test_replaced_kernel_of_softmax_is_called() -> None:
         assert run([x])[0].count_nonzero() == 0
     finally:
         library._destroy()
+
+
+def test_rows_are_one_kernel_after_autocast_was_used() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    check(lambda x: x.softmax(-1) * 2, torch.randn(6, 5), kernels=1)

@@ -74,7 +74,7 @@ def test_state_dict_of_one_process():
     full = states.StateDictOptions(full_state_dict=True)
     states.set_model_state_dict(empty, nn.Linear(2, 2).state_dict(), options=full)
     assert empty.weight.device.type == "cpu"
-    with pytest.raises(NotImplementedError, match="broadcast_from_rank0"):
+    with pytest.raises(ValueError, match="full_state_dict must be True"):
         states.get_model_state_dict(
             empty, options=states.StateDictOptions(broadcast_from_rank0=True)
         )

@@ -81,6 +81,10 @@ Lowered lower(const Program& program, c10::ArrayRef<at::IValue> inputs, bool fus
 // Moves the parts of `lowered` into the plan.
 void schedule(Lowered& lowered, Plan& plan);
 
+// Whether a kernel was registered at run time that a plan would run. A plan lies below autograd and
+// autocast, whose kernels are registered when they are first used.
+bool has_kernel_of_user(const at::OperatorEntry& op);
+
 // The row form of a call, with `view_of` for its tensors; without a kernel where it has none.
 RowForm row_form(const at::OperatorEntry& op, const at::Stack& args, const at::Stack& results,
                  const std::function<int32_t(const at::Tensor&)>& view_of);

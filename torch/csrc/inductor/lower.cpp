@@ -486,8 +486,7 @@ class Lowering {
   static bool shares_kernel(const at::OperatorEntry& op) {
     if (!op.has_kernel_for(DispatchKey::CPU)) return false;
     if (op.lookup(c10::DispatchKeySet(DispatchKey::CPU)) == op.lookup(kMetaKeys)) return true;
-    const at::OperatorState* state = op.state.load(std::memory_order_acquire);
-    return has_tag(op, "pointwise") && (!state || state->kernels.empty());
+    return has_tag(op, "pointwise") && !has_kernel_of_user(op);
   }
 
   // The recorded loops stand for the operator if its CPU kernel runs them, everything they read is

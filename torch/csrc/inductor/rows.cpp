@@ -86,11 +86,18 @@ RowForm norm(bool rms, const at::Stack& args, const at::Stack& results, const Vi
 
 } // namespace
 
+bool has_kernel_of_user(const at::OperatorEntry& op) {
+  const at::OperatorState* state = op.state.load(std::memory_order_acquire);
+  if (state == nullptr) return false;
+  for (const auto& registration : state->kernels)
+    if (!(c10::kAutogradKeys | c10::kAutocastKeys).has(registration.key)) return true;
+  return false;
+}
+
 RowForm row_form(const at::OperatorEntry& op, const at::Stack& args, const at::Stack& results,
                  const ViewOf& view_of) {
   RowForm form;
-  const at::OperatorState* state = op.state.load(std::memory_order_acquire);
-  if (state && !state->kernels.empty()) return form; // somebody has another kernel for it
+  if (has_kernel_of_user(op)) return form;
   const std::string_view name(op.name);
   if (name == "aten::_softmax" || name == "aten::_log_softmax")
     form = softmax(name == "aten::_log_softmax", args, results, view_of);

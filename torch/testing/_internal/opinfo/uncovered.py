@@ -22,7 +22,8 @@ _VIEWS = """
     unsafe_split_with_sizes slice_copy _shape_as_tensor _reshape_from_tensor
 """
 _PARTS = """
-    _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _weight_norm
+    _conj_physical _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
+    _weight_norm
     _cross_entropy_rows _attention_by_products _fused_attention _cudnn_attention _fft_c2c _fft_r2c
     _fft_c2r _upsample_lanczos2d_aa _native_multi_head_attention _transform_bias_rescale_qkv
 """
