@@ -136,9 +136,13 @@ C10_ALWAYS_INLINE Vec<float> tangent_in_float(Vec<float> x) {
 template <class V> C10_ALWAYS_INLINE V tan(V x) { return vm::tan(x); }
 C10_ALWAYS_INLINE Vec<float> tan(Vec<float> x) {
 #if defined(__FMA__)
-  if (C10_LIKELY(!vec::any(abs(x) > Vec<float>(1e4f)))) return tangent_in_float(x);
-#endif
+  const Vec<float> near = tangent_in_float(x);
+  const Mask<float> far = abs(x) > Vec<float>(1e4f);
+  if (C10_LIKELY(!vec::any(far))) return near;
+  return select(far, vm::tan(x), near);
+#else
   return vm::tan(x);
+#endif
 }
 
 // e^a / 2 where e^a itself may overflow.

@@ -92,35 +92,37 @@ tangent(Vec<double> x, const double (&sin_c)[kSinCount], const double (&cos_c)[k
   return select(x == Vec<double>(0.0), x, select(odd, -c, s) / select(odd, s, c));
 }
 
-// True where the vector reduction does not hold; false for NaN, which passes through it.
-template <class T> C10_ALWAYS_INLINE bool needs_library(Vec<T> x) {
+// Lanes do not depend on each other, or a result would depend on where its element lies: those for
+// which the vector reduction does not hold take the library's value. NaN passes through it.
+template <class T, class Quick, class Library>
+C10_ALWAYS_INLINE Vec<T> within_limit(Vec<T> x, Quick quick, Library library) {
 #if defined(__FMA__)
-  return C10_UNLIKELY(vec::any(abs(x) > Vec<T>(T(kTrigLimit))));
+  const Vec<T> result = quick(x);
+  const Mask<T> beyond = abs(x) > Vec<T>(T(kTrigLimit));
+  if (C10_LIKELY(!vec::any(beyond))) return result;
+  return select(beyond, map_lanes(x, library), result);
 #else
-  (void)x;
-  return true;
+  (void)quick;
+  return map_lanes(x, library);
 #endif
 }
 
 } // namespace detail
 
 C10_ALWAYS_INLINE Vec<double> sin(Vec<double> x) {
-  if (detail::needs_library(x)) {
-    return map_lanes(x, [](double a) { return vm::sin(a); });
-  }
-  return detail::sine<0>(x, detail::kSin, detail::kCos);
+  return detail::within_limit(
+      x, [](Vec<double> a) { return detail::sine<0>(a, detail::kSin, detail::kCos); },
+      [](double a) { return vm::sin(a); });
 }
 C10_ALWAYS_INLINE Vec<double> cos(Vec<double> x) {
-  if (detail::needs_library(x)) {
-    return map_lanes(x, [](double a) { return vm::cos(a); });
-  }
-  return detail::sine<1>(x, detail::kSin, detail::kCos);
+  return detail::within_limit(
+      x, [](Vec<double> a) { return detail::sine<1>(a, detail::kSin, detail::kCos); },
+      [](double a) { return vm::cos(a); });
 }
 C10_ALWAYS_INLINE Vec<double> tan(Vec<double> x) {
-  if (detail::needs_library(x)) {
-    return map_lanes(x, [](double a) { return vm::tan(a); });
-  }
-  return detail::tangent(x, detail::kSin, detail::kCos);
+  return detail::within_limit(
+      x, [](Vec<double> a) { return detail::tangent(a, detail::kSin, detail::kCos); },
+      [](double a) { return vm::tan(a); });
 }
 namespace detail {
 // pi/2 in parts of 8, 11, 24 and 24 bits: n of 13 bits times the first two is exact, and so are the
@@ -150,16 +152,16 @@ template <int kShift> C10_ALWAYS_INLINE Vec<float> sine_short(Vec<float> x) {
   return kShift == 0 ? select(x == Vec<float>(0.0f), x, result) : result; // keeps -0
 }
 
-// Lanes do not depend on each other: each goes by its own argument.
 template <int kShift, class Library>
 C10_ALWAYS_INLINE Vec<float> sine_float(Vec<float> x, Library library) {
 #if defined(__FMA__)
   const Vec<float> quick = sine_short<kShift>(x);
   const Mask<float> large = abs(x) > Vec<float>(kShortLimit);
   if (C10_LIKELY(!vec::any(large))) return quick;
-  const auto wide = [](Vec<double> a) { return sine<kShift>(a, kSinShort, kCosShort); };
-  const Vec<float> rest = needs_library(x) ? map_lanes(x, library) : in_double(x, wide);
-  return select(large, rest, quick);
+  const auto wide = [](Vec<float> a) {
+    return in_double(a, [](Vec<double> b) { return sine<kShift>(b, kSinShort, kCosShort); });
+  };
+  return select(large, within_limit(x, wide, library), quick);
 #else
   return map_lanes(x, library);
 #endif
@@ -173,11 +175,11 @@ C10_ALWAYS_INLINE Vec<float> cos(Vec<float> x) {
   return detail::sine_float<1>(x, [](float a) { return vm::cos(a); });
 }
 C10_ALWAYS_INLINE Vec<float> tan(Vec<float> x) {
-  if (detail::needs_library(x)) {
-    return map_lanes(x, [](float a) { return vm::tan(a); });
-  }
-  return in_double(
-      x, [](Vec<double> a) { return detail::tangent(a, detail::kSinShort, detail::kCosShort); });
+  const auto wide = [](Vec<float> a) {
+    return in_double(
+        a, [](Vec<double> b) { return detail::tangent(b, detail::kSinShort, detail::kCosShort); });
+  };
+  return detail::within_limit(x, wide, [](float a) { return vm::tan(a); });
 }
 
 namespace detail {
