@@ -437,6 +437,23 @@ def gen_register_replacement(
     )
 
 
+def _handler_of(
+    caller: str,
+    entry: type[GraphPatternEntry | LoweringPatternEntry],
+    pattern: PatternExpr,
+    check: Check,
+    pass_dict: object,
+    prepend: bool,
+) -> Callable[[Callable], Callable]:
+    def decorator(handler: Callable) -> Callable:
+        if not callable(handler):
+            raise TypeError(f"{caller}: expected a function, got {type(handler)}")
+        entry(pattern, check, handler).register(pass_dict, prepend=prepend)
+        return handler
+
+    return decorator
+
+
 def register_graph_pattern(
     pattern: PatternExpr,
     extra_check: Check = _return_true,
@@ -445,14 +462,8 @@ def register_graph_pattern(
     prepend: bool = False,
 ) -> Callable[[Callable], Callable]:
     """Decorates handler(match, *args, **kwargs), which changes the graph where the pattern fits."""
-
-    def decorator(handler: Callable) -> Callable:
-        if not callable(handler):
-            raise TypeError(f"register_graph_pattern: expected a function, got {type(handler)}")
-        GraphPatternEntry(pattern, extra_check, handler).register(pass_dict, prepend=prepend)
-        return handler
-
-    return decorator
+    name = "register_graph_pattern"
+    return _handler_of(name, GraphPatternEntry, pattern, extra_check, pass_dict, prepend)
 
 
 def register_lowering_pattern(
@@ -463,12 +474,11 @@ def register_lowering_pattern(
     prepend: bool = False,
 ) -> Callable[[Callable], Callable]:
     """Decorates handler(match, *args, **kwargs), which is a lowering of what the pattern finds."""
+    name = "register_lowering_pattern"
+    register = _handler_of(name, LoweringPatternEntry, pattern, extra_check, pass_dict, prepend)
 
     def decorator(handler: Callable) -> Callable:
-        if not callable(handler):
-            raise TypeError(f"register_lowering_pattern: expected a function, got {type(handler)}")
-        LoweringPatternEntry(pattern, extra_check, handler).register(pass_dict, prepend=prepend)
-        handler._inductor_lowering_function = True
+        register(handler)._inductor_lowering_function = True
         return handler
 
     return decorator
