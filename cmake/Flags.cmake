@@ -56,8 +56,8 @@ function(cresset_configure_target target)
 endfunction()
 
 # Parses the named headers, and those of the standard library that nearly every file needs, once
-# for all files of `target`: a quarter of the build's time where no compiler cache is at hand. Files
-# that ask for the other view of Tensor parse theirs themselves.
+# for all files of `target`: 0.4 to 0.9 s of each file's compile time where no compiler cache is at
+# hand. Files that ask for the other view of Tensor parse theirs themselves.
 function(cresset_precompile target)
   if(PRECOMPILE_HEADERS AND NOT DEBUG)
     get_target_property(sources ${target} SOURCES)

@@ -383,8 +383,7 @@ template <class R, class T> struct ReduceKernels {
   }
 
   // Whether this block is the last of the `splits` that work on its group. All threads take part;
-  // those that `wrote` wait until the GPU sees it, which takes longer than folding a piece: were
-  // all to wait, full sums would run at 0.87 of the memory's speed.
+  // only those that `wrote` must wait until the GPU sees it.
   CRESSET_DEVICE_FN static bool is_last(const ReduceArgs& a, long group, bool wrote) {
     CRESSET_SHARED unsigned ticket;
     if (wrote) __threadfence();
