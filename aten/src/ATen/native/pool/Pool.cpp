@@ -4,8 +4,8 @@
 #include <ATen/iter/IsaTable.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
-#include <ATen/native/pool/MaxRows.h>
 #include <ATen/native/pool/Native.h>
+#include <ATen/native/pool/PoolRows.h>
 #include <ATen/native/pool/PoolWindows.h>
 #include <ATen/parallel/Stretches.h>
 
@@ -16,9 +16,9 @@
 
 namespace at::native {
 
-namespace max_rows {
+namespace pool_rows {
 CRESSET_DEFINE_ISA_TABLE(Table);
-} // namespace max_rows
+} // namespace pool_rows
 namespace {
 
 using AvgTypes = Concat<FloatingTypes, Types<int64_t>>::type;
@@ -121,39 +121,49 @@ template <class T> void max_window(const Window& w, const T* in, T& value, int64
   place = where;
 }
 
+// Outputs for fewer of which a loop over all of them is not worth its preparation.
+constexpr int64_t kFewOutputs = 4;
+
 // Scratch of one thread.
-struct MaxRoom {
+struct RowRoom {
   static constexpr int64_t kMost = 4096; // outputs at a time
   std::vector<int64_t> lines;
   std::vector<int32_t> where;
 };
 // One for all dtypes and behind a pointer: the memory of thread-local variables that libraries
 // loaded at run time have to share is some hundred bytes.
-MaxRoom& room_of_thread() {
-  static thread_local std::unique_ptr<MaxRoom> room;
-  if (!room) room = std::make_unique<MaxRoom>();
+RowRoom& room_of_thread() {
+  static thread_local std::unique_ptr<RowRoom> room;
+  if (!room) room = std::make_unique<RowRoom>();
   return *room;
 }
 
-// Outputs [first, last) of a row, whose windows are all equal but for their place; `start` is the
-// first one. Says false when there is no fast loop for them.
-template <class T> bool max_equal(const Window& start, const PoolAxis::Equal& equal, const T* in,
-                                  int64_t count, T* out, int64_t* indices, MaxRoom& room) {
-  const max_rows::RowFn fast = max_rows::table().row[static_cast<int>(c10::scalar_type_of<T>)];
-  if (fast == nullptr) return false;
+// The lines that `n` equal windows read, of which `start` is the one `skipped` before the first.
+pool_rows::RowShape equal_row(const Window& start, const PoolAxis::Equal& equal, int64_t skipped,
+                              int64_t n, RowRoom& room) {
   const PoolWindows& w = start.all;
   const int64_t step = w.axis[2].step, taps = (equal.span + step - 1) / step;
-  for (int64_t done = 0; done < count; done += MaxRoom::kMost) {
-    room.lines.clear();
-    for (int64_t z = start.z.lo; z < start.z.hi; z += w.axis[0].step)
-      for (int64_t y = start.y.lo; y < start.y.hi; y += w.axis[1].step)
-        room.lines.push_back((z * w.axis[1].in + y) * w.axis[2].in + start.x.lo +
-                             done * equal.stride);
-    if (room.lines.empty()) return false;
-    const int64_t n = std::min(count - done, MaxRoom::kMost);
+  room.lines.clear();
+  start.each_row(
+      [&](int64_t row) { room.lines.push_back(row + start.x.lo + skipped * equal.stride); });
+  return {n, equal.stride, taps, step, static_cast<int64_t>(room.lines.size()), room.lines.data()};
+}
+
+// `count` outputs of a row, whose windows are all equal but for their place; `start` is the first
+// one. Says false when there is no fast loop for them. Without `indices` values only.
+template <class T> bool max_equal(const Window& start, const PoolAxis::Equal& equal, const T* in,
+                                  int64_t count, T* out, int64_t* indices, RowRoom& room) {
+  const pool_rows::MaxFn fast = pool_rows::table().max[static_cast<int>(c10::scalar_type_of<T>)];
+  if (fast == nullptr) return false;
+  for (int64_t done = 0; done < count; done += RowRoom::kMost) {
+    const int64_t n = std::min(count - done, RowRoom::kMost);
+    const pool_rows::RowShape shape = equal_row(start, equal, done, n, room);
+    if (shape.line_count == 0) return false;
+    if (indices == nullptr) {
+      fast(shape, in, out + done, nullptr);
+      continue;
+    }
     room.where.resize(static_cast<size_t>(n));
-    const max_rows::RowShape shape{
-        n, equal.stride, taps, step, static_cast<int64_t>(room.lines.size()), room.lines.data()};
     fast(shape, in, out + done, room.where.data());
     for (int64_t i = 0; i < n; ++i) indices[done + i] = room.where[i];
   }
@@ -163,21 +173,22 @@ template <class T> bool max_equal(const Window& start, const PoolAxis::Equal& eq
 // Outputs [first, last) of the row (od, oh) that begins at `out` and `indices`.
 template <class T> void max_row(const PoolWindows& w, const PoolAxis::Equal& equal, const T* in,
                                 int64_t od, int64_t oh, int64_t first, int64_t last, T* out,
-                                int64_t* indices, MaxRoom& room) {
+                                int64_t* indices, RowRoom& room) {
   Window here{w.axis[0].window(od), w.axis[1].window(oh), {}, w, window_cost(w) > kStretch};
   const auto by_window = [&](int64_t b, int64_t e) {
     for (int64_t x = b; x < e; ++x) {
       here.x = w.axis[2].window(x);
-      max_window(here, in, out[x], indices[x]);
+      int64_t place;
+      max_window(here, in, out[x], indices ? indices[x] : place);
     }
   };
   const int64_t b = std::max(first, equal.first), e = std::min(last, equal.last);
-  constexpr int64_t kFew = 4; // outputs for which the fast loop is not worth its preparation
-  if (e - b < kFew || here.large || w.in_plane() > std::numeric_limits<int32_t>::max())
+  if (e - b < kFewOutputs || here.large || w.in_plane() > std::numeric_limits<int32_t>::max())
     return by_window(first, last);
   by_window(first, b);
   here.x = w.axis[2].window(b);
-  if (!max_equal(here, equal, in, e - b, out + b, indices + b, room)) by_window(b, e);
+  if (!max_equal(here, equal, in, e - b, out + b, indices ? indices + b : nullptr, room))
+    by_window(b, e);
   by_window(e, last);
 }
 
@@ -197,25 +208,28 @@ struct Target {
   Tensor tensor;
 };
 
+// Without defined `indices` values only.
 template <class Kinds> void max_windows(const PoolWindows& w, const Tensor& self, const Tensor& out,
                                         const Tensor& indices, const char* name) {
   dtype_switch<Kinds>(self.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (out.numel() == 0) return;
     const Tensor x = self.contiguous();
-    const Target values(out), places(indices);
+    const Target values(out);
+    const std::optional<Target> places =
+        indices.defined() ? std::optional<Target>(indices) : std::nullopt;
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(values.tensor.data_ptr());
-    int64_t* place_data = places.tensor.data_ptr<int64_t>();
+    int64_t* place_data = places ? places->tensor.data_ptr<int64_t>() : nullptr;
     const PoolAxis::Equal equal = w.axis[2].equal();
     for_all_rows(w, [&](int64_t plane, int64_t od, int64_t oh, int64_t first, int64_t last) {
-      MaxRoom& room = room_of_thread();
+      RowRoom& room = room_of_thread();
       const int64_t row = ((plane * w.axis[0].out + od) * w.axis[1].out + oh) * w.axis[2].out;
       max_row(w, equal, from + plane * w.in_plane(), od, oh, first, last, to + row,
-              place_data + row, room);
+              place_data ? place_data + row : nullptr, room);
     });
     values.store();
-    places.store();
+    if (places) places->store();
   });
 }
 
@@ -289,39 +303,69 @@ template <class A, class T> A sum_of(const T* from, int64_t n) {
   return sum;
 }
 
+// The sum of a window's elements of `plane`.
+template <class A, class T> A window_sum(const Window& w, const T* plane) {
+  A sum = A(0);
+  const int64_t lo = w.x.lo, length = w.x.hi - lo, high = w.y.hi - w.y.lo;
+  if (length == w.all.axis[2].in && high > 0) { // the rows lie together
+    w.each_depth([&](int64_t e) { sum += sum_of<A>(plane + e, high * length); });
+  } else if (length >= kLanes) {
+    w.each_row([&](int64_t e) { sum += sum_of<A>(plane + e + lo, length); });
+  } else if (w.large) {
+    w.each([&](int64_t e) { sum += static_cast<A>(plane[e]); });
+  } else {
+    w.each_row([&](int64_t e) {
+      for (int64_t k = 0; k < length; ++k) sum += static_cast<A>(plane[e + lo + k]);
+    });
+  }
+  return sum;
+}
+
+// The means of outputs [first, last) of the row (od, oh) that begins at `out`. Short windows that
+// are equal but for their place are summed all at once, in the same order.
+template <class T> void mean_row(const PoolWindows& w, const PoolAxis::Equal& equal,
+                                 const Divisor& divisor, const T* plane, int64_t od, int64_t oh,
+                                 int64_t first, int64_t last, T* out) {
+  using A = acc_t<T>;
+  Window here{w.axis[0].window(od), w.axis[1].window(oh), {}, w, window_cost(w) > kStretch};
+  const int64_t lines = (here.z.hi - here.z.lo) * (here.y.hi - here.y.lo);
+  const auto mean = [&](A sum, A count) { return static_cast<T>(sum / count); };
+  const auto by_window = [&](int64_t b, int64_t e) {
+    for (int64_t x = b; x < e; ++x) {
+      here.x = w.axis[2].window(x);
+      out[x] = lines > 0 && here.x.hi > here.x.lo
+                   ? mean(window_sum<A>(here, plane), static_cast<A>(divisor.of(here)))
+                   : T(0);
+    }
+  };
+  const int64_t b = std::max(first, equal.first), e = std::min(last, equal.last);
+  if constexpr (std::is_same_v<T, A> && std::is_floating_point_v<T>) {
+    const pool_rows::SumFn fast = pool_rows::table().sum[static_cast<int>(c10::scalar_type_of<T>)];
+    if (e - b >= kFewOutputs && lines > 0 && !here.large && equal.span < kLanes) {
+      by_window(first, b);
+      here.x = w.axis[2].window(b);
+      const A count = static_cast<A>(divisor.of(here));
+      fast(equal_row(here, equal, 0, e - b, room_of_thread()), plane, out + b);
+      std::transform(out + b, out + e, out + b, [&](T sum) { return mean(sum, count); });
+      return by_window(e, last);
+    }
+  }
+  by_window(first, last);
+}
+
 void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& self,
                   const Tensor& out, const char* name) {
   dtype_switch<AvgTypes>(self.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using A = acc_t<T>;
     if (out.numel() == 0) return;
     const Tensor x = self.contiguous();
     const Target target(out);
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(target.tensor.data_ptr());
-    const bool large = window_cost(w) > kStretch;
+    const PoolAxis::Equal equal = w.axis[2].equal();
     for_all_rows(w, [&](int64_t p, int64_t od, int64_t oh, int64_t first, int64_t last) {
-      const T* plane = from + p * w.in_plane();
       T* row = to + ((p * w.axis[0].out + od) * w.axis[1].out + oh) * w.axis[2].out;
-      Window here{w.axis[0].window(od), w.axis[1].window(oh), {}, w, large};
-      for (int64_t ow = first; ow < last; ++ow) {
-        here.x = w.axis[2].window(ow);
-        A sum = A(0);
-        const int64_t lo = here.x.lo, length = here.x.hi - lo, high = here.y.hi - here.y.lo;
-        if (length == w.axis[2].in && high > 0) { // the rows lie together
-          here.each_depth([&](int64_t e) { sum += sum_of<A>(plane + e, high * length); });
-        } else if (length >= kLanes) {
-          here.each_row([&](int64_t e) { sum += sum_of<A>(plane + e + lo, length); });
-        } else if (large) {
-          here.each([&](int64_t e) { sum += static_cast<A>(plane[e]); });
-        } else {
-          here.each_row([&](int64_t e) {
-            for (int64_t k = 0; k < length; ++k) sum += static_cast<A>(plane[e + lo + k]);
-          });
-        }
-        const int64_t count = (here.z.hi - here.z.lo) * high * length;
-        row[ow] = count > 0 ? static_cast<T>(sum / static_cast<A>(divisor.of(here))) : T(0);
-      }
+      mean_row(w, equal, divisor, from + p * w.in_plane(), od, oh, first, last, row);
     });
     target.store();
   });
@@ -395,6 +439,16 @@ void avg_pool_backward(const Tensor& grad, const Tensor& self, IntArrayRef kerne
 }
 
 } // namespace
+
+Tensor max_pool_values(const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                       IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, size_t dims,
+                       const char* name) {
+  const PoolParams p = pool_params(kernel, stride, padding, dilation, ceil_mode, dims, name);
+  const Tensor out =
+      detail::empty(pool_output_size(self.sizes(), p, name, true), self.scalar_type());
+  max_windows<RealTypes>(fixed_windows(self.sizes(), out.sizes(), p), self, out, {}, name);
+  return out;
+}
 
 void max_pool2d_with_indices_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
                                  IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,

@@ -2,6 +2,7 @@
 // indices.
 #include <ATen/core/HandlerKeys.h>
 #include <ATen/native/pool/Native.h>
+#include <ATen/native/pool/PoolWindows.h>
 #include <ATen/ops/_adaptive_avg_pool2d.h>
 #include <ATen/ops/_adaptive_avg_pool3d.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
@@ -31,6 +32,18 @@ int64_t only(IntArrayRef v, const char* name, const char* kinds) {
   return v[0];
 }
 
+// Whether the places of the maxima are of no use: nothing differentiates, records or transforms the
+// call. Other dtypes have no loop that is faster without them.
+bool only_values(const Tensor& self) {
+  constexpr DispatchKeySet kPlain =
+      DispatchKeySet{DispatchKey::CPU, DispatchKey::ADInplaceOrView} | c10::kAutogradKeys;
+  const c10::LocalDispatchKeySet& keys = c10::tls_dispatch_keys;
+  return (self.key_set().raw() & ~kPlain.raw()) == 0 && (keys.included & ~keys.excluded) == 0 &&
+         !(c10::tls_autograd_state.grad_mode && self.requires_grad()) && self.is_cpu() &&
+         (self.scalar_type() == kFloat || self.scalar_type() == kDouble) && self.is_contiguous() &&
+         self.suggest_memory_format() == MemoryFormat::Contiguous;
+}
+
 void check_max1d(const Tensor& self, int64_t kernel, int64_t stride, int64_t padding,
                  int64_t dilation, bool ceil_mode) {
   bool valid = self.dim() == 2 || self.dim() == 3;
@@ -53,34 +66,56 @@ void check_max1d(const Tensor& self, int64_t kernel, int64_t stride, int64_t pad
   TORCH_CHECK(out > 0, "max_pool1d() Invalid computed output size: ", static_cast<int64_t>(out));
 }
 
-} // namespace
-
-std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntArrayRef kernel_size,
-                                                   IntArrayRef stride, IntArrayRef padding,
-                                                   IntArrayRef dilation, bool ceil_mode) {
+// The checked parameters of max_pool1d.
+struct OneD {
+  int64_t kernel, stride, padding, dilation;
+};
+OneD one_d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+           IntArrayRef dilation, bool ceil_mode) {
   const char* ints = "an int, list of ints or tuple of ints";
   const int64_t k = only(kernel_size, "kernel_size", ints);
   const int64_t s =
       stride.empty() ? k : only(stride, "stride", "None, an int, list of ints, or tuple of ints");
   const int64_t p = only(padding, "padding", ints), d = only(dilation, "dilation", ints);
   check_max1d(self, k, s, p, d, ceil_mode);
-  const auto [values, indices] =
-      at::max_pool2d_with_indices(self.unsqueeze(-2), {1, k}, {1, s}, {0, p}, {1, d}, ceil_mode);
+  return {k, s, p, d};
+}
+
+} // namespace
+
+std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntArrayRef kernel_size,
+                                                   IntArrayRef stride, IntArrayRef padding,
+                                                   IntArrayRef dilation, bool ceil_mode) {
+  const OneD p = one_d(self, kernel_size, stride, padding, dilation, ceil_mode);
+  const auto [values, indices] = at::max_pool2d_with_indices(
+      self.unsqueeze(-2), {1, p.kernel}, {1, p.stride}, {0, p.padding}, {1, p.dilation}, ceil_mode);
   return {values.squeeze(-2), indices.squeeze(-2)};
 }
 
 Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                   IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  if (only_values(self)) {
+    const OneD p = one_d(self, kernel_size, stride, padding, dilation, ceil_mode);
+    return max_pool_values(self.unsqueeze(-2), {1, p.kernel}, {1, p.stride}, {0, p.padding},
+                           {1, p.dilation}, ceil_mode, 2, "max_pool2d")
+        .squeeze(-2);
+  }
   return std::get<0>(
       at::max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
 }
 Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                   IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  if (only_values(self))
+    return max_pool_values(self, kernel_size, stride, padding, dilation, ceil_mode, 2,
+                           "max_pool2d");
   return std::get<0>(
       at::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
 }
 Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                   IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  if (only_values(self))
+    return max_pool_values(self, kernel_size, stride, padding, dilation, ceil_mode, 3,
+                           "max_pool3d");
   return std::get<0>(
       at::max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
 }

@@ -67,5 +67,10 @@ DimVector adaptive_output_size(IntArrayRef input, IntArrayRef output_size, const
 // `input` and `output` as the two above accept and answer them.
 PoolWindows fixed_windows(IntArrayRef input, IntArrayRef output, const PoolParams& params);
 PoolWindows adaptive_windows(IntArrayRef input, IntArrayRef output, size_t dims);
+// The maxima alone, of a contiguous tensor in the CPU's memory: `max_pool{2,3}d` of one that nobody
+// differentiates.
+Tensor max_pool_values(const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                       IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, size_t dims,
+                       const char* name);
 
 } // namespace at::native
