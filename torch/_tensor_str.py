@@ -333,6 +333,9 @@ def _str_intern(self, *, tensor_contents=None) -> str:
         if self.layout is not torch.strided:
             suffixes.append("layout=" + str(self.layout))
     suffixes.extend(_grad_suffix(self))
+    tangent = torch.autograd.forward_ad.unpack_dual(self).tangent
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     text = _add_suffixes(prefix + contents, suffixes, indent, force_newline)
     return text + ")" if marked else text
 

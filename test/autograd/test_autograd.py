@@ -318,6 +318,18 @@ def test_retained_gradient_follows_an_inplace_write():
     assert b.grad[0] == 3
 
 
+def test_retained_gradients_of_views_follow_a_write_to_one_of_them():
+    base = leaf(3).clone()
+    written, other = base[:2], base[1:]
+    written.retain_grad()
+    other.retain_grad()
+    written.mul_(2)
+    (3 * written).sum().backward(retain_graph=True)
+    assert written.grad.tolist() == [3, 3] and other.grad is None
+    (5 * other).sum().backward()
+    assert other.grad.tolist() == [5, 5]
+
+
 def test_exception_in_hook_reaches_the_caller():
     a = leaf(3)
     a.register_hook(lambda g: 1 / 0)

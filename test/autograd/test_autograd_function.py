@@ -501,3 +501,21 @@ def test_output_kept_as_an_attribute_of_the_context_is_collected():
     gc.collect()
     gc.collect()
     assert [r() for r in references] == [None, None, None]
+
+
+def test_saved_variables_are_the_saved_tensors_with_a_warning():
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_variables
+            return 2 * g * x
+
+    x = torch.tensor([3.0], requires_grad=True)
+    with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
+        Square.apply(x).backward()
+    assert x.grad.item() == 6

@@ -593,3 +593,21 @@ def test_forward_over_reverse_differentiates_saved_outputs(name, fast_mode):
     inputs = [t.clone().requires_grad_() for t in inputs]
     options = {"check_fwd_over_rev": True, "check_rev_over_rev": False, "fast_mode": fast_mode}
     assert gradgradcheck(func, inputs, **options)
+
+
+class Jittering(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * (1 + 1e-7 * torch.rand_like(g))
+
+
+@pytest.mark.parametrize("fast_mode", [True, False])
+def test_gradcheck_finds_a_gradient_that_differs_from_run_to_run(fast_mode):
+    x = leaf(3, 3)
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(Jittering.apply, (x,), fast_mode=fast_mode)
+    assert gradcheck(Jittering.apply, (x,), fast_mode=fast_mode, nondet_tol=1e-5)

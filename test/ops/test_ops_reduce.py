@@ -640,3 +640,12 @@ def test_errors(name):
     call, kind, message = ERRORS[name]
     with pytest.raises(kind, match=message):
         call(sample((2, 3, 4)))
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "cumsum", "cumprod", "nansum"])
+def test_out_of_another_dtype_than_the_one_asked_for_is_refused(name):
+    x = torch.rand(3, 3)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double, but got f"):
+        getattr(torch, name)(x, 0, dtype=torch.float64, out=torch.empty(0))
+    wide = getattr(torch, name)(x, 0, dtype=torch.float64, out=torch.empty(0, dtype=torch.float64))
+    assert torch.equal(wide, getattr(torch, name)(x.double(), 0))

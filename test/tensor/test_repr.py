@@ -161,3 +161,11 @@ def test_repr_of_conjugate_views_shows_resolved_values():
     z = t([1 + 2j]).conj()
     assert repr(z) == "tensor([1.-2.j])"
     assert repr(z.imag) == "tensor([-2.])"
+
+
+def test_dual_tensor_shows_its_tangent_inside_its_level_only():
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(t([1.0, 2.0]), t([3.0, 4.0]))
+        assert repr(dual) == "tensor([1., 2.], tangent=tensor([3., 4.]))"
+        assert repr(torch.autograd.forward_ad.unpack_dual(dual).primal) == "tensor([1., 2.])"
+    assert repr(dual) == "tensor([1., 2.])"

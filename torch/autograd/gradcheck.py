@@ -337,6 +337,9 @@ def _fast_check(func, inputs, outputs, which, options, forward) -> None:
                 got = _left_right(output, tensors, k, lefts[o], rights[k])
                 if not torch.allclose(got.to(expected.dtype), expected, options["rtol"], atol):
                     raise _mismatch(got, expected, o, i, "backward", _FAST_NOTE)
+                again = _left_right(output, tensors, k, lefts[o], rights[k])
+                if (got - again).abs() > options["nondet_tol"]:
+                    raise GradcheckError(_NOT_REENTRANT.format(options["nondet_tol"]))
             if forward:
                 tangent = tangents[k][o]
                 got = (

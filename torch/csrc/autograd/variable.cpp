@@ -88,6 +88,24 @@ void check_view_origin(const Tensor& t, const char* what) {
 }
 } // namespace
 
+namespace {
+// The tensor gets another history by an in-place write. Its hooks stay with the value before the
+// write, to which they were given; a retained gradient is that of the present value.
+void leave_hooks_behind(AutogradMeta& meta, Node& now, uint32_t number) {
+  meta.hooks.clear();
+  if (!meta.retains_grad || !meta.grad_fn || !meta.grad_fn->hooks()) return;
+  auto& from = meta.grad_fn->hooks()->retain_grad;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i]->input_index != static_cast<int>(meta.output_nr)) continue;
+    std::shared_ptr<NodeHook> hook = from[i];
+    from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
+    hook->input_index = static_cast<int>(number);
+    now.ensure_hooks().retain_grad.push_back(std::move(hook));
+    return;
+  }
+}
+} // namespace
+
 // Note [In-place writes and views]
 // All views of a base share its version counter. A view remembers the version at which its grad_fn
 // was made; when the counter moved on, the base's history has changed under it (rebase_history made
@@ -108,9 +126,10 @@ c10::intrusive_ptr<Node> grad_fn_of(const Tensor& t) {
   check_view_origin(t, "its base or another view of its base has been modified inplace");
   auto node = make_view_replay(t, base);
   AutogradMeta& fresh = ensure_meta(t);
-  fresh.hooks.clear(); // they stay with the value before the write
+  const uint32_t number = node->add_input_metadata(t);
+  leave_hooks_behind(fresh, *node, number);
   fresh.grad_fn = node;
-  fresh.output_nr = node->add_input_metadata(t);
+  fresh.output_nr = number;
   fresh.attr_version = version;
   return node;
 }
@@ -150,24 +169,6 @@ void set_requires_grad(const Tensor& t, bool value) {
   t.unsafeGetTensorImpl()->set_autograd_key(value);
 }
 
-namespace {
-// The tensor gets another history by an in-place write. Its hooks stay with the value before the
-// write, to which they were given; a retained gradient is that of the present value.
-void leave_hooks_behind(AutogradMeta& meta, Node& now, uint32_t number) {
-  meta.hooks.clear();
-  if (!meta.retains_grad || !meta.grad_fn || !meta.grad_fn->hooks()) return;
-  auto& from = meta.grad_fn->hooks()->retain_grad;
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i]->input_index != static_cast<int>(meta.output_nr)) continue;
-    std::shared_ptr<NodeHook> hook = from[i];
-    from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
-    hook->input_index = static_cast<int>(number);
-    now.ensure_hooks().retain_grad.push_back(std::move(hook));
-    return;
-  }
-}
-} // namespace
-
 void set_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
   if (!t.defined()) {
     node->add_input_metadata(t);
@@ -194,9 +195,10 @@ void rebase_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
   set_history(base, copy_slices);
   // The view's own function is made anew from the base's; its hooks stay with the old one.
   AutogradMeta& meta = ensure_meta(t);
-  meta.hooks.clear();
   auto replay = make_view_replay(t, base);
-  meta.output_nr = replay->add_input_metadata(t);
+  const uint32_t number = replay->add_input_metadata(t);
+  leave_hooks_behind(meta, *replay, number);
+  meta.output_nr = number;
   meta.grad_fn = std::move(replay);
   meta.attr_version = t.unsafeGetTensorImpl()->version();
 }

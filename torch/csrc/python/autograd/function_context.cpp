@@ -120,6 +120,12 @@ PyObject* get_saved_tensors(PyObject* py, void*) {
     return out.release();
   });
 }
+PyObject* get_saved_variables(PyObject* py, void* closure) {
+  return guarded([&]() -> PyObject* {
+    TORCH_WARN_DEPRECATION("'saved_variables' is deprecated; use 'saved_tensors'");
+    return get_saved_tensors(py, closure);
+  });
+}
 PyObject* get_next_functions(PyObject* py, void*) {
   return guarded([&] { return node_next_functions(need_node(py, "next_functions")); });
 }
@@ -164,7 +170,7 @@ PyObject* context_call(PyObject* py, PyObject* args, PyObject*) {
 PyGetSetDef context_properties[] = {
     {"saved_tensors", get_saved_tensors, nullptr, nullptr, nullptr},
     {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, nullptr, nullptr},
-    {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
+    {"saved_variables", get_saved_variables, nullptr, nullptr, nullptr},
     {"next_functions", get_next_functions, nullptr, nullptr, nullptr},
     {"metadata", get_metadata, nullptr, nullptr, nullptr},
     {"_input_metadata", get_input_metadata, nullptr, nullptr, nullptr},

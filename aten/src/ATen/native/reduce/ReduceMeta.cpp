@@ -1,5 +1,5 @@
 // Shape functions of reductions: which dimensions go, which dtype comes out, and what is refused.
-#include <ATen/native/CTypeName.h>
+#include <ATen/native/OutDtype.h>
 #include <ATen/native/reduce/Native.h>
 #include <ATen/native/reduce/ReduceDims.h>
 
@@ -61,16 +61,12 @@ bool is_countable(ScalarType t) { return c10::isIntegralType(t, true); }
 // widened to int64.
 ScalarType sum_dtype(const OutputBuilder& out, const Tensor& self,
                      std::optional<ScalarType> dtype) {
-  if (dtype) return *dtype;
+  if (dtype) {
+    native::check_out_dtype(out, 0, *dtype);
+    return *dtype;
+  }
   if (out.is_out_variant()) return out.given(0).scalar_type();
   return is_countable(self.scalar_type()) ? kLong : self.scalar_type();
-}
-
-void check_out_dtype(const OutputBuilder& out, int i, ScalarType dtype) {
-  if (!out.is_out_variant()) return;
-  TORCH_CHECK(out.given(i).scalar_type() == dtype, "Expected out tensor to have dtype ",
-              native::c_type_name(dtype), ", but got ",
-              native::c_type_name(out.given(i).scalar_type()), " instead");
 }
 
 void set_reduced(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdim,
@@ -116,8 +112,8 @@ void set_indexed(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepd
   TORCH_CHECK(!self.is_complex(), fn, ": does not support complex input");
   const DimMask mask = dim_mask(dim, self.dim());
   check_not_empty(self, IntArrayRef(&dim, 1), fn);
-  check_out_dtype(out, 0, self.scalar_type());
-  check_out_dtype(out, 1, kLong);
+  native::check_out_dtype(out, 0, self.scalar_type());
+  native::check_out_dtype(out, 1, kLong);
   set_reduced(out, self, mask, keepdim, self.scalar_type());
   set_reduced(out, self, mask, keepdim, kLong, 1);
 }
@@ -130,7 +126,7 @@ void set_arg(OutputBuilder& out, const Tensor& self, std::optional<int64_t> dim,
   TORCH_CHECK_INDEX(dim || !c10::guard_or_false(c10::sym_eq(self.sym_numel(), 0)), fn,
                     ": Expected reduction dim to be specified for input.numel() == 0.");
   if (dim) check_not_empty(self, IntArrayRef(&*dim, 1), fn);
-  check_out_dtype(out, 0, kLong);
+  native::check_out_dtype(out, 0, kLong);
   set_reduced(out, self, mask, keepdim, kLong);
 }
 
@@ -210,8 +206,8 @@ void meta_aminmax(OutputBuilder& out, const Tensor& self, std::optional<int64_t>
   TORCH_CHECK(dim || !c10::guard_or_false(c10::sym_eq(self.sym_numel(), 0)),
               "aminmax(): cannot compute aminmax over an empty dimension "
               "as the operation has no identity.");
-  check_out_dtype(out, 0, self.scalar_type());
-  check_out_dtype(out, 1, self.scalar_type());
+  native::check_out_dtype(out, 0, self.scalar_type());
+  native::check_out_dtype(out, 1, self.scalar_type());
   set_reduced(out, self, mask, keepdim, self.scalar_type());
   set_reduced(out, self, mask, keepdim, self.scalar_type(), 1);
 }
@@ -308,7 +304,7 @@ void meta_linalg_vector_norm(OutputBuilder& out, const Tensor& self, const Scala
                   "because this dimension is empty and the operation does not have an identity");
   }
   const ScalarType result = c10::toRealValueType(dtype.value_or(input));
-  check_out_dtype(out, 0, result);
+  native::check_out_dtype(out, 0, result);
   set_reduced(out, self, mask, keepdim, result);
 }
 

@@ -2,6 +2,7 @@
 // tensor is seen as [outer, n, inner]; each (outer, inner) line is scanned in order in a wider
 // accumulator, and lines that lie side by side are carried together so that memory is read in its
 // own order.
+#include <ATen/native/OutDtype.h>
 #include <ATen/native/PrivateCopy.h>
 #include <ATen/native/SizedOutput.h>
 #include <ATen/native/reduce/Native.h>
@@ -254,9 +255,10 @@ void set_scan(OutputBuilder& out, const Tensor& self, int64_t dim,
               std::optional<ScalarType> dtype) {
   native::wrap_dim(dim, self.dim());
   ScalarType result = c10::isIntegralType(self.scalar_type(), true) ? kLong : self.scalar_type();
-  if (dtype)
+  if (dtype) {
+    native::check_out_dtype(out, 0, *dtype);
     result = *dtype;
-  else if (out.is_out_variant() || out.is_inplace())
+  } else if (out.is_out_variant() || out.is_inplace())
     result = out.given(0).scalar_type();
   if (out.is_inplace())
     TORCH_CHECK(result == self.scalar_type(), "Bad in-place call: input tensor dtype ",
