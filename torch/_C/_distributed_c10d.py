@@ -17,7 +17,7 @@ from torch._c10d import (
     TCPStore,
 )
 
-from torch import _c10d
+from torch import _C, _c10d
 from torch._distributed.group import (
     Backend,
     FakeProcessGroup,
@@ -73,8 +73,18 @@ from torch._distributed.reducer import (
 )
 from torch._distributed.work import PythonCallbackWork, Work
 from torch._distributed.work import create_work_from_future as _create_work_from_future
+from torch._distributed.worker_server import Request as _Request
+from torch._distributed.worker_server import Response as _Response
+from torch._distributed.worker_server import WorkerServer as _WorkerServer
+from torch._distributed.worker_server import get_handler as _get_handler
+from torch._distributed.worker_server import get_handler_names as _get_handler_names
+from torch._distributed.worker_server import register_handler as _register_handler
 
 __all__ = [name for name in globals() if name[:1].isupper() or name.endswith("debug_level")]
+
+# The errors have a name in torch._C too.
+for _error in (DistError, DistBackendError, DistNetworkError, DistStoreError):
+    setattr(_C, f"_{_error.__name__}", _error)
 
 
 def _is_gloo_available() -> bool:

@@ -1,1 +1,1 @@
-"""Workers that are started again when one fails."""
+"""Launching workers that may fail and come back: agents, rendezvous, timers, events and metrics."""

@@ -128,6 +128,8 @@ class PythonStore final : public c10d::Store {
     return value != 0;
   }
   bool overrides(const char* method) const {
+    PyObject* const own_dict = cast(self_)->dict; // a method may be an attribute of the object
+    if (own_dict && PyDict_GetItemString(own_dict, method)) return true;
     PyRef own =
         checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self_)), method));
     return own.get() != PyDict_GetItemString(StoreType.tp_dict, method);

@@ -10,10 +10,12 @@ import os
 import signal
 import socket
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from torch.distributed.elastic.multiprocessing.errors.error_handler import ErrorHandler
+from torch.distributed.elastic.multiprocessing.errors.handlers import get_error_handler
 
 __all__ = [
     "ChildFailedError",
@@ -24,40 +26,12 @@ __all__ = [
 ]
 
 _NO_TRACEBACK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
-
-
-class ErrorHandler:
-    """Writes what a worker raised to the file named by TORCHELASTIC_ERROR_FILE."""
-
-    def initialize(self) -> None:
-        """Called before the entry point."""
-        import contextlib
-        import faulthandler
-
-        with contextlib.suppress(Exception):
-            faulthandler.enable(all_threads=True)
-
-    def record_exception(self, error: BaseException) -> None:
-        """Writes the report."""
-        path = os.environ.get("TORCHELASTIC_ERROR_FILE")
-        if not path:
-            return
-        lines = "".join(traceback.format_exception(error))
-        extra = {"py_callstack": lines, "timestamp": str(int(time.time()))}
-        message = {"message": f"{type(error).__name__}: {error}", "extraInfo": extra}
-        temporary = f"{path}.{os.getpid()}"
-        with open(temporary, "w") as file:
-            json.dump({"message": message}, file)
-        os.replace(temporary, path)
-
-
-def get_error_handler() -> ErrorHandler:
-    """The handler that `record` uses."""
-    return ErrorHandler()
+_NO_FILE = "<N/A>"
 
 
 def record(fn: Callable, error_handler: ErrorHandler | None = None) -> Callable:
-    """Marks the entry point of a worker: what it raises is reported to the launcher."""
+    """Marks the entry point of a worker: what it raises is reported to the launcher. An entry point
+    that leaves by sys.exit(0) returns None."""
     handler = error_handler or get_error_handler()
 
     @functools.wraps(fn)
@@ -66,8 +40,14 @@ def record(fn: Callable, error_handler: ErrorHandler | None = None) -> Callable:
         try:
             return fn(*args, **kwargs)
         except SystemExit as stop:
-            if stop.code not in (None, 0):
-                handler.record_exception(stop)
+            if stop.code in (None, 0):
+                return None
+            raise
+        except ChildFailedError as error:
+            # The report of the worker that failed first is ours too.
+            _, failure = error.get_first_failure()
+            if failure.error_file != _NO_FILE:
+                handler.dump_error_file(failure.error_file, failure.exitcode)
             raise
         except Exception as error:
             handler.record_exception(error)
@@ -84,25 +64,26 @@ class ProcessFailure:
     pid: int
     exitcode: int
     error_file: str
+    error_file_data: dict[str, Any] = field(init=False)
     message: str = field(init=False)
     timestamp: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.timestamp = int(time.time())
-        self.message = self._without_report()
+        self.error_file_data = {"message": "<NONE>"}
+        self.message, self.timestamp = self._without_report(), int(time.time())
         if not os.path.isfile(self.error_file):
-            self.error_file = "<N/A>"
+            self.error_file = _NO_FILE
             return
-        try:
-            with open(self.error_file) as file:
-                told = json.load(file)["message"]
-            extra = told.get("extraInfo", {}) if isinstance(told, dict) else {}
-            self.message = extra.get("py_callstack") or (
-                told if isinstance(told, str) else told["message"]
-            )
-            self.timestamp = int(extra.get("timestamp", self.timestamp))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            self.message = f"the report {self.error_file} could not be read: {error}"
+        with open(self.error_file) as file:
+            self.error_file_data = json.load(file)
+        told = self.error_file_data["message"]
+        if isinstance(told, dict):
+            extra = told["extraInfo"]
+            self.message = extra.get("py_callstack") or told["message"]
+            self.timestamp = int(extra["timestamp"])
+        else:
+            self.message = told
+            self.timestamp = int(self.error_file_data.get("timestamp", self.timestamp))
 
     def _without_report(self) -> str:
         if self.exitcode < 0:

@@ -1,0 +1,1 @@
+"""Agents: the processes that start and watch workers."""
