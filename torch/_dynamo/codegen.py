@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import keyword
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
+from torch._C._dynamo.eval_frame import GraphCall
 from torch._dynamo import polyfills
 from torch._dynamo.exc import unimplemented
+from torch._dynamo.fetch_plan import FEW_STEPS, FetchPlan
 from torch._dynamo.source import (
     AttrSource,
     ClassDictSource,
@@ -168,6 +171,27 @@ class Codegen:
         if item.node.meta.get("made_plain"):
             return f"{self.const(polyfills.as_subclass)}({text}, {self.const(torch.Tensor)})"
         return text
+
+    def graph_call(self, compiled: Callable, inputs: list[GraphInput]) -> str:
+        """The call of the graph. Values that lie inside of others are fetched in C++ where there
+        are many."""
+        plan = FetchPlan()
+        for item in inputs:
+            if item.made is not None:
+                plan.add(self.made_inputs[item.node])
+            elif item.node.meta.get("made_plain"):
+                plan.add(self.graph_input(item))
+            else:
+                plan.add(item.source)
+        if len(plan) < FEW_STEPS:
+            args = [
+                self.graph_input(item) if item.made is None else self.made_inputs[item.node]
+                for item in inputs
+            ]
+            return f"{self.const(compiled)}({', '.join(args)})"
+        roots = [root if isinstance(root, str) else self.source(root) for root in plan.roots]
+        call = GraphCall(compiled, len(roots), plan.steps(), plan.outputs())
+        return f"{self.const(call)}({', '.join(roots)})"
 
     def graph_output(self, node: object, vt: VariableTracker) -> str:
         """The name of a value that the graph computes."""

@@ -256,6 +256,12 @@ def _absent(b: GuardBuilder, m: GuardManager, value: str, name: str) -> str:
     return text
 
 
+def _present(b: GuardBuilder, m: GuardManager, value: str, name: str) -> str:
+    text = f"___dict_contains({value!r}, {name}.__dict__)"
+    m.get_generic_dict_manager(f"{name}.__dict__").add_dict_contains_guard(True, value, [text])
+    return text
+
+
 def _alias(b: GuardBuilder, m: GuardManager, value: Source, name: str) -> str:
     text = f"{name} is {value.name()}"
     _guards.install_object_aliasing_guard(m, b.manager(value), [text])
@@ -284,6 +290,7 @@ _RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
     "DICT_KEYS": _keys,
     "TENSOR_MATCH": _tensor,
     "NOT_PRESENT_IN_GENERIC_DICT": _absent,
+    "PRESENT_IN_GENERIC_DICT": _present,
     "OBJECT_ALIASING": _alias,
     "TUPLE_ITERATOR_LEN": _left,
 }

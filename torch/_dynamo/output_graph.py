@@ -53,6 +53,10 @@ _CANNOT_FAKE = (
     symbolic_shapes.GuardOnDataDependentSymNode,
     NotImplementedError,
 )
+# Kinds of guards of which a source may have several.
+_MANY_ON_A_SOURCE = frozenset(
+    {"NOT_PRESENT_IN_GENERIC_DICT", "PRESENT_IN_GENERIC_DICT", "HASATTR", "SUBCLASS"}
+)
 _compiled_names = itertools.count(1)
 
 
@@ -152,7 +156,7 @@ class OutputGraph:
 
     def guard(self, source: Source | None, kind: str, value: object = None) -> None:
         """Notes a condition on the running program."""
-        mark = value if kind in ("NOT_PRESENT_IN_GENERIC_DICT", "HASATTR", "SUBCLASS") else None
+        mark = value if kind in _MANY_ON_A_SOURCE else None
         key = (source, kind, mark)
         if key not in self.guards:
             self.guards[key] = GuardRecord(source, kind, value)
@@ -488,12 +492,8 @@ class OutputGraph:
         if self.has_break:
             # Frames below the code of this entry are compiled; those of the graph are not.
             compiled = DisabledFunction(compiled)
-        args = [
-            cg.graph_input(item) if item.made is None else cg.made_inputs[item.node]
-            for item in self.inputs
-        ]
         names = "".join(f"__o{i}, " for i in range(len(cg.outputs)))
-        call = f"{cg.const(compiled)}({', '.join(args)})"
+        call = cg.graph_call(compiled, self.inputs)
         return [f"({names}) = {call}" if names else call]
 
     def graph_calls_needed(self, cg: Codegen) -> bool:

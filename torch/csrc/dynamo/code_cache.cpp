@@ -202,6 +202,19 @@ PyObject* call_entry(const PyRef& held, PyObject* closure, const BoundFrame& fra
   return PyObject_Vectorcall(kept.get(), frame.values.data(), count, nullptr);
 }
 
+// Guards may run the program's code (`__getitem__`, `__eq__`), which runs as it is: compiled forms
+// of that code may have the same guards.
+class GuardScope {
+ public:
+  GuardScope() : saved_(thread_state()) { thread_state() = ThreadState(); }
+  ~GuardScope() { thread_state() = saved_; }
+  GuardScope(const GuardScope&) = delete;
+  GuardScope& operator=(const GuardScope&) = delete;
+
+ private:
+  ThreadState saved_;
+};
+
 // The first entry whose guards hold, moved to the front; null where none does.
 // With `any` the forms of all backends are looked at.
 PyRef find_entry(CacheObject* cache, PyObject* backend, bool any, const BoundFrame& frame) {
@@ -209,6 +222,7 @@ PyRef find_entry(CacheObject* cache, PyObject* backend, bool any, const BoundFra
   FrameView view;
   view.values = frame.values.data();
   view.count = frame.values.size();
+  const GuardScope scope;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries); ++i) {
     PyRef held = PyRef::borrow(PyList_GET_ITEM(entries, i));
     EntryObject* entry = as_entry(held.get());

@@ -274,7 +274,7 @@ PyMethodDef functions[] = {
 } // namespace
 
 bool init_eval_frame(PyObject* module) {
-  return init_code_cache(module) &&
+  return init_code_cache(module) && init_graph_call(module) &&
          add_function_type(module, &CompiledFunctionType, compiled_new,
                            "CompiledFunction(function, callback, backend=None, run_only=False)") &&
          add_function_type(module, &DisabledFunctionType, disabled_new,

@@ -101,6 +101,7 @@ Verdict run_compiled(PyObject* code, PyObject* globals, PyObject* closure, const
                      const ThreadState& state, PyObject*& result);
 
 bool init_code_cache(PyObject* module);
+bool init_graph_call(PyObject* module);
 bool init_eval_frame(PyObject* module);
 
 } // namespace torch::dynamo

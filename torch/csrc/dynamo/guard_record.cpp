@@ -48,6 +48,48 @@ class RecordTaker {
     if (state.dict_type) pairs(manager, value);
   }
 
+  // What an accessor leads to; null: to be fetched each time.
+  PyObject* part(AccessorObject* accessor, PyObject* value, bool held, bool& part_held) {
+    switch (accessor->kind) {
+    case AccessorKind::Identity:
+      part_held = held;
+      return value;
+    case AccessorKind::GetAttr:
+      part_held = true;
+      return attribute(accessor->key, value);
+    case AccessorKind::GenericDict:
+      return instance_dict(value);
+    case AccessorKind::GetItem:
+      if (!PyDict_CheckExact(value)) return sequence_item(accessor, value, held, part_held);
+      [[fallthrough]];
+    case AccessorKind::DictItem:
+      return dict_item(accessor->key, value, part_held);
+    case AccessorKind::ListItem:
+    case AccessorKind::TupleItem:
+      return sequence_item(accessor, value, held, part_held);
+    case AccessorKind::Type:
+      word(&value->ob_type);
+      return reinterpret_cast<PyObject*>(Py_TYPE(value));
+    case AccessorKind::ClassDict:
+    case AccessorKind::Mro:
+      part_held = true;
+      return class_part(accessor, value);
+    case AccessorKind::FuncDefaults:
+    case AccessorKind::FuncKwDefaults:
+    case AccessorKind::FuncCode:
+    case AccessorKind::FuncClosure:
+      return function_part(accessor->kind, value);
+    case AccessorKind::CellContents:
+      if (!PyCell_Check(value) || !PyCell_GET(value)) return nullptr;
+      word(&reinterpret_cast<PyCellObject*>(value)->ob_ref);
+      return PyCell_GET(value);
+    case AccessorKind::DictKey:
+      return dict_key(accessor->index, value, part_held);
+    default:
+      return nullptr;
+    }
+  }
+
  private:
   Record& out_;
   std::unordered_set<const void*> pinned_;
@@ -160,48 +202,7 @@ class RecordTaker {
     }
   }
 
-  // ---- parts. Null: to be fetched each time.
-
-  PyObject* part(AccessorObject* accessor, PyObject* value, bool held, bool& part_held) {
-    switch (accessor->kind) {
-    case AccessorKind::Identity:
-      part_held = held;
-      return value;
-    case AccessorKind::GetAttr:
-      part_held = true;
-      return attribute(accessor->key, value);
-    case AccessorKind::GenericDict:
-      return instance_dict(value);
-    case AccessorKind::GetItem:
-      if (!PyDict_CheckExact(value)) return sequence_item(accessor, value, held, part_held);
-      [[fallthrough]];
-    case AccessorKind::DictItem:
-      return dict_item(accessor->key, value, part_held);
-    case AccessorKind::ListItem:
-    case AccessorKind::TupleItem:
-      return sequence_item(accessor, value, held, part_held);
-    case AccessorKind::Type:
-      word(&value->ob_type);
-      return reinterpret_cast<PyObject*>(Py_TYPE(value));
-    case AccessorKind::ClassDict:
-    case AccessorKind::Mro:
-      part_held = true;
-      return class_part(accessor, value);
-    case AccessorKind::FuncDefaults:
-    case AccessorKind::FuncKwDefaults:
-    case AccessorKind::FuncCode:
-    case AccessorKind::FuncClosure:
-      return function_part(accessor->kind, value);
-    case AccessorKind::CellContents:
-      if (!PyCell_Check(value) || !PyCell_GET(value)) return nullptr;
-      word(&reinterpret_cast<PyCellObject*>(value)->ob_ref);
-      return PyCell_GET(value);
-    case AccessorKind::DictKey:
-      return dict_key(accessor->index, value, part_held);
-    default:
-      return nullptr;
-    }
-  }
+  // ---- parts
 
   static PyObject* found(PyObject* dict, PyObject* key) {
     PyObject* item = PyDict_GetItemWithError(dict, key);
@@ -296,6 +297,22 @@ std::unique_ptr<Record> Record::take(ManagerObject* manager, PyObject* value) {
   auto out = std::make_unique<Record>();
   RecordTaker(*out).manager(manager, value, false);
   if (out->words_.empty() && out->types_.empty()) return nullptr;
+  return out;
+}
+
+std::unique_ptr<Record> Record::follow(const std::vector<ReadStep>& steps,
+                                       std::vector<PyObject*>& values) {
+  auto out = std::make_unique<Record>();
+  RecordTaker taker(*out);
+  std::vector<bool> held(values.size(), false);
+  for (const ReadStep& step : steps) {
+    bool part_held = false;
+    PyObject* part =
+        taker.part(as_accessor(step.accessor.get()), values[step.base], held[step.base], part_held);
+    if (!part) return nullptr;
+    values.push_back(part);
+    held.push_back(part_held);
+  }
   return out;
 }
 

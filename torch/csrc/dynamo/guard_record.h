@@ -19,6 +19,12 @@
 
 namespace torch::dynamo {
 
+// A read of a part of a value: one that is given, or the part that an earlier step read.
+struct ReadStep {
+  PyRef accessor;
+  size_t base;
+};
+
 class Record {
  public:
   enum class Outcome : uint8_t { Holds, Fails, Changed };
@@ -26,6 +32,10 @@ class Record {
   // The record of a value for which all guards of the manager hold; null where nothing can be
   // recorded of it.
   static std::unique_ptr<Record> take(ManagerObject* manager, PyObject* value);
+  // The record of what the steps lead to from the values, to which the parts are appended; null
+  // where a part has to be read each time.
+  static std::unique_ptr<Record> follow(const std::vector<ReadStep>& steps,
+                                        std::vector<PyObject*>& values);
   // Changed: nothing is known, the guards have to be asked.
   Outcome check(const FrameView& view) const;
 
