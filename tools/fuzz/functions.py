@@ -1,478 +1,64 @@
-"""Random Python functions, plain and compiled. Each function mixes tensors with control flow,
-containers, closures, objects, generators, exceptions and changes of its arguments and of
-globals, with graph breaks at random places. Result, exception and every change must be those
-of plain Python.
+"""Random Python functions (function_texts.py), plain and compiled. Result, exception and every
+change of arguments and globals must be those of plain Python: compiled as they are, with graph
+breaks between their statements, and with a break forced at instructions of the function.
 
-    python tools/fuzz/functions.py --count 1000 --seed 0 [--breaks 0.1] [--show]
+    python tools/fuzz/functions.py --count 1000 --seed 0 [--points 2 | --every] [--show]
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
+import contextlib
 import random
 import sys
+import time
 import traceback
 import types
+from collections.abc import Callable, Iterator
+
+from function_texts import Maker
 
 import torch
-
-PRELUDE = """
-import torch, collections, functools, itertools, contextlib, operator
-total = 0
-log = []
-class Box:
-    shared = 2
-    def __init__(self, value, extra=1):
-        self.value = value
-        self.extra = extra
-    @property
-    def double(self):
-        return self.value * 2
-    @classmethod
-    def make(cls, value):
-        return cls(value, cls.shared)
-    @staticmethod
-    def plus(a, b):
-        return a + b
-    def bump(self, by=1):
-        self.value = self.value + by
-        self.extra += 1
-        return self
-    def __add__(self, other):
-        return Box(self.value + (other.value if isinstance(other, Box) else other), self.extra)
-    def __eq__(self, other):
-        return isinstance(other, Box) and self.extra == other.extra
-    __hash__ = None
-    def __len__(self):
-        return self.extra
-    def __getitem__(self, key):
-        if key > 3:
-            raise IndexError("box")
-        return self.extra + key
-    def __enter__(self):
-        self.extra += 10
-        return self
-    def __exit__(self, kind, value, tb):
-        self.extra -= 9
-        return kind is KeyError
-class Big(Box):
-    def bump(self, by=1):
-        super().bump(by + 1)
-        return self
-def helper(a, b=2, *rest, scale=1, **named):
-    return a * b + len(rest) * scale + len(named)
-def numbers(n, stop=5):
-    for i in range(n):
-        if i == stop:
-            return i
-        got = yield i
-        if got:
-            yield got + 1
-@contextlib.contextmanager
-def noted(name):
-    log.append("in " + name)
-    try:
-        yield name
-    finally:
-        log.append("out " + name)
-"""
-
-
-class Maker:
-    """Writes one function. `ints`, `tensors`, `lists`, `dicts`, `boxes` are the names in scope."""
-
-    def __init__(self, rng: random.Random, breaks: float) -> None:
-        self.rng = rng
-        self.breaks = breaks
-        self.lines: list[str] = []
-        self.counter = 0
-        self.ints = ["n", "k"]
-        self.tensors = ["x", "y"]
-        self.lists = ["items"]
-        self.dicts = ["table"]
-        self.boxes = ["box"]
-        self.in_loop = 0
-        self.in_function = 0
-
-    def name(self, prefix: str) -> str:
-        self.counter += 1
-        return f"{prefix}{self.counter}"
-
-    def emit(self, depth: int, text: str) -> None:
-        self.lines.append("    " * depth + text)
-
-    # ---- expressions
-
-    def number(self, depth: int = 0) -> str:
-        rng = self.rng
-        choices = [
-            lambda: str(rng.randint(-3, 6)),
-            lambda: rng.choice(self.ints),
-            lambda: f"len({rng.choice(self.lists)})",
-            lambda: f"{rng.choice(self.boxes)}.extra",
-            lambda: f"{rng.choice(self.dicts)}.get({rng.randint(0, 3)}, 7)",
-        ]
-        if depth < 2:
-            more = lambda: self.number(depth + 1)
-            choices += [
-                lambda: f"({more()} + {more()})",
-                lambda: f"({more()} * {more()})",
-                lambda: f"({more()} // {more()})",
-                lambda: f"({more()} % {more()})",
-                lambda: f"max({more()}, {more()})",
-                lambda: f"({more()} if {self.test(depth + 1)} else {more()})",
-                lambda: f"sum(i for i in range({more()}))",
-                lambda: f"(lambda a, b={more()}: a - b)({more()})",
-                lambda: f"len([i for i in range(4) if i != {more()}])",
-                lambda: f"sorted([{more()}, {more()}, {more()}], key=lambda v: -v)[0]",
-                lambda: f"functools.reduce(operator.add, [{more()}, {more()}], {more()})",
-                lambda: f"int(str({more()})[-1])",
-                lambda: f"list(numbers({more()}))[-1]",
-                lambda: f"{{1: {more()}, 2: {more()}}}[{rng.randint(1, 3)}]",
-                lambda: f"[{more()}, {more()}][{more()}]",
-                lambda: f"({more()}, {more()})[::-1][0]",
-                lambda: f"next(itertools.islice(itertools.count({more()}), 2, None))",
-                lambda: f"{rng.choice(self.boxes)}[{more()}]",
-            ]
-        return rng.choice(choices)()
-
-    def test(self, depth: int = 0) -> str:
-        rng = self.rng
-        a, b = self.number(depth + 1), self.number(depth + 1)
-        return rng.choice(
-            [
-                f"{a} {rng.choice(['<', '==', '!=', '>='])} {b}",
-                f"{a} in {rng.choice(self.dicts)}",
-                f"{a} < {b} < 5",
-                f"not {a}",
-                f"({a} and {b})",
-                f"({a} or {b})",
-                f"isinstance({rng.choice(self.boxes)}, Big)",
-                f"{rng.choice(self.lists)}",
-                f"hasattr({rng.choice(self.boxes)}, 'extra')",
-                f"{rng.choice(self.boxes)} == {rng.choice(self.boxes)}",
-                f"{rng.choice(self.boxes)} is {rng.choice(self.boxes)}",
-            ]
-        )
-
-    def tensor(self, depth: int = 0) -> str:
-        rng = self.rng
-        choices = [lambda: rng.choice(self.tensors), lambda: rng.choice(self.tensors)]
-        if depth < 2:
-            more = lambda: self.tensor(depth + 1)
-            choices += [
-                lambda: f"({more()} + {more()})",
-                lambda: f"({more()} * {self.number(1)})",
-                lambda: f"torch.sin({more()})",
-                lambda: f"{more()}.abs()",
-                lambda: f"helper({more()}, {rng.randint(1, 3)})",
-                lambda: f"helper({more()}, 2, 5, *[1, 2], scale={self.number(1)}, q=3)",
-                lambda: f"{rng.choice(self.boxes)}.value",
-                lambda: f"{rng.choice(self.boxes)}.double",
-                lambda: f"torch.stack([{more()}, {more()}]).sum(0)",
-                lambda: f"sum([{more()}, {more()}])",
-                lambda: f"Box.plus({more()}, {more()})",
-                lambda: f"Big.make({more()}).bump().value",
-                lambda: f"torch.max({more()}, {more()})",
-            ]
-        return rng.choice(choices)()
-
-    # ---- statements
-
-    def block(self, depth: int, count: int) -> None:
-        saved = [list(names) for names in self._scopes()]
-        for _ in range(count):
-            self.statement(depth)
-        for names, before in zip(self._scopes(), saved, strict=True):
-            names[:] = before
-
-    def _scopes(self) -> list[list[str]]:
-        return [self.ints, self.tensors, self.lists, self.dicts, self.boxes]
-
-    def statement(self, depth: int) -> None:
-        rng = self.rng
-        if rng.random() < self.breaks:
-            self.emit(depth, rng.choice(["torch._dynamo.graph_break()", "print(end='')"]))
-        simple = [
-            self._assign,
-            self._assign,
-            self._tensor,
-            self._tensor,
-            self._list,
-            self._dict,
-            self._box,
-            self._global,
-            self._text,
-        ]
-        nested = [
-            self._if,
-            self._for,
-            self._while,
-            self._try,
-            self._with,
-            self._function,
-            self._generator,
-            self._match,
-        ]
-        if depth < 4 and rng.random() < 0.45:
-            rng.choice(nested)(depth)
-        elif self.in_loop and rng.random() < 0.08:
-            self.emit(depth, f"if {self.test()}: {rng.choice(['break', 'continue'])}")
-        elif rng.random() < 0.04:
-            self.emit(depth, f"if {self.test()}: return {self.tensor()}")
-        else:
-            rng.choice(simple)(depth)
-
-    def _assign(self, depth: int) -> None:
-        rng = self.rng
-        if rng.random() < 0.3 and not self.in_function:
-            self.emit(depth, f"{rng.choice(self.ints)} {rng.choice(['+=', '-='])} {self.number()}")
-            return
-        name = self.name("i")
-        self.emit(depth, f"{name} = {self.number()}")
-        self.ints.append(name)
-
-    def _tensor(self, depth: int) -> None:
-        rng = self.rng
-        roll = rng.random()
-        if roll < 0.15:
-            a, b = self.name("t"), self.name("t")
-            self.emit(depth, f"{a}, {b} = {self.tensor()}, {self.tensor()}")
-            self.tensors += [a, b]
-            return
-        if roll < 0.25:
-            name = self.name("t")
-            self.emit(depth, f"{name} = ({self.tensor()}).clone()")
-            self.emit(depth, f"{name}.add_({self.number()})")
-            self.tensors.append(name)
-            return
-        name = self.name("t")
-        self.emit(depth, f"{name} = {self.tensor()}")
-        self.tensors.append(name)
-
-    def _list(self, depth: int) -> None:
-        rng = self.rng
-        target = rng.choice(self.lists)
-        if rng.random() < 0.3:
-            name = self.name("l")
-            text = rng.choice(
-                [
-                    f"[{self.number()}, {self.number()}]",
-                    f"list({target})",
-                    f"{target} + [{self.number()}]",
-                    f"{target}[1:]",
-                    target,
-                ]
-            )
-            self.emit(depth, f"{name} = {text}")
-            self.lists.append(name)
-            return
-        value = rng.choice([self.number(), self.tensor()])
-        self.emit(depth, rng.choice([
-            f"{target}.append({value})", f"{target}.insert(0, {value})", f"{target}.pop()",
-            f"{target}[{rng.randint(-2, 2)}] = {value}", f"{target}.reverse()",
-            f"{target}.extend([{value}])", f"del {target}[{rng.randint(0, 2)}]",
-            f"{target} += [{value}]" if not self.in_function else f"{target}.clear()",
-        ]))  # fmt: skip
-
-    def _dict(self, depth: int) -> None:
-        rng = self.rng
-        target = rng.choice(self.dicts)
-        if rng.random() < 0.25:
-            name = self.name("d")
-            self.emit(depth, rng.choice([
-                f"{name} = {{i: i * 2 for i in range(3)}}", f"{name} = dict({target})",
-                f"{name} = {{**{target}, 9: {self.number()}}}",
-                f"{name} = collections.defaultdict(int); {name}[1] += {self.number()}",
-            ]))  # fmt: skip
-            self.dicts.append(name)
-            return
-        key, value = rng.randint(0, 3), self.number()
-        self.emit(depth, rng.choice([
-            f"{target}[{key}] = {value}", f"{target}.pop({key}, None)", f"del {target}[{key}]",
-            f"{target}.setdefault({key}, {value})", f"{target}.update({{{key}: {value}}})",
-        ]))  # fmt: skip
-
-    def _box(self, depth: int) -> None:
-        rng = self.rng
-        target = rng.choice(self.boxes)
-        if rng.random() < 0.35:
-            name = self.name("b")
-            self.emit(depth, rng.choice([
-                f"{name} = Box({self.tensor()}, {self.number()})",
-                f"{name} = Big.make({self.tensor()})", f"{name} = {target}",
-                f"{name} = {target} + {self.tensor()}",
-            ]))  # fmt: skip
-            self.boxes.append(name)
-            return
-        self.emit(depth, rng.choice([
-            f"{target}.bump({self.number()})", f"{target}.extra = {self.number()}",
-            f"{target}.value = {self.tensor()}", f"{target}.extra -= 1",
-            f"setattr({target}, 'later', {self.number()})",
-        ]))  # fmt: skip
-
-    def _global(self, depth: int) -> None:
-        self.emit(depth, self.rng.choice([
-            f"log.append({self.number()})", f"globals_total({self.number()})",
-        ]))  # fmt: skip
-
-    def _text(self, depth: int) -> None:
-        self.emit(depth, f"shown = {self.number()}")
-        self.emit(depth, "log.append(f'{shown}:{shown!r:>3}')")
-
-    def _if(self, depth: int) -> None:
-        test = self.test()
-        if self.rng.random() < self.breaks * 2:
-            test = f"({self.tensor()}).sum() > {self.number()}"
-        self.emit(depth, f"if {test}:")
-        self.block(depth + 1, self.rng.randint(1, 3))
-        if self.rng.random() < 0.6:
-            self.emit(depth, "else:")
-            self.block(depth + 1, self.rng.randint(1, 2))
-
-    def _for(self, depth: int) -> None:
-        name = self.name("i")
-        over = self.rng.choice([
-            f"for {name} in range({self.rng.randint(0, 3)}):",
-            f"for {name} in numbers({self.rng.randint(0, 4)}):",
-            f"for {name}, _v in enumerate({self.rng.choice(self.lists)}[:3]):",
-            f"for {name} in list({self.rng.choice(self.dicts)}):",
-            f"for {name}, _w in zip(range(3), {self.rng.choice(self.lists)}):",
-            f"for {name} in map(lambda v: v + 1, (1, 2)):",
-        ])  # fmt: skip
-        self.emit(depth, over)
-        self.in_loop += 1
-        before = list(self.ints)
-        self.ints.append(name)
-        self.block(depth + 1, self.rng.randint(1, 3))
-        self.ints = before
-        self.in_loop -= 1
-        if self.rng.random() < 0.2:
-            self.emit(depth, "else:")
-            self.block(depth + 1, 1)
-
-    def _while(self, depth: int) -> None:
-        name = self.name("w")
-        self.emit(depth, f"{name} = 0")
-        self.emit(depth, f"while {name} < {self.rng.randint(1, 3)}:")
-        self.emit(depth + 1, f"{name} += 1")
-        self.in_loop += 1
-        self.block(depth + 1, self.rng.randint(1, 2))
-        self.in_loop -= 1
-
-    def _try(self, depth: int) -> None:
-        rng = self.rng
-        self.emit(depth, "try:")
-        self.block(depth + 1, rng.randint(1, 2))
-        if rng.random() < 0.6:
-            kind = rng.choice(
-                [
-                    "ValueError('v', 1)",
-                    "KeyError(3)",
-                    "IndexError",
-                    "StopIteration(2)",
-                    "ZeroDivisionError('z')",
-                ]
-            )
-            self.emit(depth + 1, f"if {self.test()}: raise {kind}")
-        kinds = rng.choice(["ValueError", "(KeyError, IndexError)", "Exception", "ArithmeticError"])
-        self.emit(depth, f"except {kinds} as error:")
-        self.emit(depth + 1, "log.append((type(error).__name__, len(error.args)))")
-        self.block(depth + 1, 1)
-        if rng.random() < 0.2:
-            self.emit(depth + 1, "raise RuntimeError('again') from error")
-        if rng.random() < 0.3:
-            self.emit(depth, "else:")
-            self.block(depth + 1, 1)
-        if rng.random() < 0.4:
-            self.emit(depth, "finally:")
-            self.block(depth + 1, 1)
-
-    def _with(self, depth: int) -> None:
-        self.emit(depth, self.rng.choice([
-            "with torch.no_grad():", f"with {self.rng.choice(self.boxes)} as held:",
-            f"with noted('{self.name('c')}') as held:",
-        ]))  # fmt: skip
-        self.block(depth + 1, self.rng.randint(1, 2))
-
-    def _function(self, depth: int) -> None:
-        name, inner, shared = self.name("f"), self.name("a"), self.name("s")
-        self.emit(depth, f"{shared} = {self.number()}")
-        self.emit(depth, f"def {name}({inner}, extra={self.number()}):")
-        self.emit(depth + 1, f"nonlocal {shared}")
-        self.emit(depth + 1, f"{shared} += extra")
-        loops, self.in_loop = self.in_loop, 0
-        self.in_function += 1
-        before = list(self.tensors)
-        self.tensors.append(inner)
-        self.block(depth + 1, self.rng.randint(1, 2))
-        self.emit(depth + 1, f"return {self.tensor()} + {shared}")
-        self.tensors = before
-        self.in_function -= 1
-        self.in_loop = loops
-        result = self.name("t")
-        self.emit(depth, f"{result} = {name}({self.tensor()}) + {name}({self.tensor()}, 2)")
-        self.emit(depth, f"log.append({shared})")
-        self.tensors.append(result)
-        self.ints.append(shared)
-
-    def _generator(self, depth: int) -> None:
-        name, it = self.name("g"), self.name("i")
-        self.emit(depth, f"{name} = numbers({self.rng.randint(1, 4)}, {self.number()})")
-        self.emit(depth, f"{it} = next({name}, 0)")
-        if self.rng.random() < 0.4:
-            self.emit(depth, f"{it} += {name}.send({self.number()})")
-        self.emit(depth, f"{it} += sum({name})")
-        self.ints.append(it)
-
-    def _match(self, depth: int) -> None:
-        self.emit(depth, f"match ({self.number()}, [{self.number()}, 2]):")
-        self.emit(depth + 1, f"case ({self.rng.randint(0, 3)}, _):")
-        self.block(depth + 2, 1)
-        self.emit(depth + 1, "case (first, [second, *rest]) if first > second:")
-        self.block(depth + 2, 1)
-        self.emit(depth + 1, "case _:")
-        self.block(depth + 2, 1)
-
-    def source(self) -> str:
-        """The text of the module."""
-        self.block(1, self.rng.randint(4, 9))
-        body = "\n".join(self.lines)
-        names = ", ".join([*self.tensors, *self.ints])
-        head = "def globals_total(by):\n    global total\n    total += by\n"
-        start = "def f(x, y, n, items, table, box, k=3):\n"
-        return f"{PRELUDE}{head}{start}{body}\n    return [{names}], items, table, box\n"
+from torch._dynamo import translate
+from torch._dynamo.exc import GraphBreak
 
 
 def arguments(seed: int, module: types.ModuleType) -> list[object]:
     """Fresh arguments, the same for each seed."""
     torch.manual_seed(seed)
     x, y = torch.randn(3), torch.randn(3)
-    return [x, y, seed % 4, [1, x * 1, 3], {1: 2, 3: 4}, module.Box(y * 1, 2)]
+    box = (module.Box, module.Big)[seed % 2](y * 1, 2)
+    return [x, y, seed % 4, [1, x * 1, 3], {1: 2, 3: 4}, box, {1, 2}, module.Point(1), "abca"]
 
 
 def plain(value: object, seen: dict[int, int] | None = None) -> object:
     """A value as something that == compares; objects that occur twice are told apart."""
     seen = {} if seen is None else seen
+    kind = type(value).__name__
     if isinstance(value, torch.Tensor):
         return ("tensor", tuple(value.shape), value.requires_grad, repr(value.tolist()))
     if isinstance(value, int | float | str | bool | type(None)):
-        return (type(value).__name__, repr(value))
+        return (kind, repr(value))
     if isinstance(value, tuple):
-        return ("tuple", [plain(item, seen) for item in value])
+        return (kind, [plain(item, seen) for item in value])
     if id(value) in seen:
         return ("seen", seen[id(value)])
     seen[id(value)] = len(seen)
-    if isinstance(value, list):
-        return ("list", [plain(item, seen) for item in value])
+    if isinstance(value, list | collections.deque):
+        return (kind, [plain(item, seen) for item in value])
+    if isinstance(value, set | frozenset):
+        return (kind, sorted(repr(plain(item, seen)) for item in value))
     if isinstance(value, dict):
-        return (type(value).__name__, [(plain(k, seen), plain(v, seen)) for k, v in value.items()])
+        return (kind, [(plain(k, seen), plain(v, seen)) for k, v in value.items()])
+    if isinstance(value, type | types.FunctionType):
+        return (kind, value.__name__)
     if hasattr(value, "__dict__"):
-        return (type(value).__name__, plain(vars(value), seen))
-    return repr(type(value))
+        return (kind, plain(vars(value), seen))
+    return kind
 
 
-def outcome(fn: object, module: types.ModuleType, seed: int) -> object:
+def outcome(fn: Callable, module: types.ModuleType, seed: int) -> object:
     """What a call does: result or exception, arguments and globals afterwards."""
     args = arguments(seed, module)
     module.total, module.log = 0, []
@@ -480,30 +66,102 @@ def outcome(fn: object, module: types.ModuleType, seed: int) -> object:
     try:
         result = ("returned", plain(fn(*args)))
     except Exception as error:
-        cause = type(error.__cause__).__name__
-        result = ("raised", type(error).__name__, repr(error.args), cause)
+        origins = (type(error.__cause__).__name__, type(error.__context__).__name__)
+        result = ("raised", type(error).__name__, repr(error.args), origins)
     state = (plain([*args, module.log, module.total]), torch.is_grad_enabled())
     return result, state
 
 
-def check(seed: int, breaks: float, show: bool) -> str | None:
-    """What differs for one function, or None."""
-    source = Maker(random.Random(seed), breaks).source()
+def loaded(source: str, seed: int) -> types.ModuleType:
+    """The module of a text."""
     module = types.ModuleType(f"fuzzed_{seed}")
-    code = compile(source, f"<fuzzed {seed}>", "exec")
-    exec(code, module.__dict__)
-    if show:
-        print(source)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    try:
+        exec(compile(source, f"<fuzzed {seed}>", "exec"), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
+    return module
+
+
+@contextlib.contextmanager
+def counted_steps(code: types.CodeType, counts: list[int]) -> Iterator[None]:
+    """Notes how many instructions each trace of the code ran."""
+    run = translate.RootFrame.run
+
+    def noted(frame: translate.RootFrame) -> object:
+        try:
+            return run(frame)
+        finally:
+            if frame.code is code:
+                counts.append(frame.count)
+
+    translate.RootFrame.run = noted
+    try:
+        yield
+    finally:
+        translate.RootFrame.run = run
+
+
+@contextlib.contextmanager
+def broken_at(code: types.CodeType, step: int) -> Iterator[None]:
+    """Traces of the code break before an instruction."""
+    attempt = translate._attempt
+    reason = GraphBreak("forced", "", "a break forced by the fuzzer", ())
+
+    def broken(traced: types.CodeType, *rest: object) -> object:
+        *given, restart = rest
+        if traced is code and restart is None:
+            restart = translate.RestartWithBreak(step, reason)
+        return attempt(traced, *given, restart)
+
+    translate._attempt = broken
+    try:
+        yield
+    finally:
+        translate._attempt = attempt
+
+
+def difference(module: types.ModuleType, seed: int, expected: list[object]) -> str | None:
+    """What a compiled module does otherwise than expected, or None."""
     torch._dynamo.reset()
     compiled = torch.compile(module.f, backend="eager")
-    for run in (seed, seed + 1, seed):
-        expected = outcome(module.f, module, run)
+    for run, wanted in zip((seed, seed + 1, seed), expected, strict=True):
         try:
             got = outcome(compiled, module, run)
         except BaseException:
-            return f"{source}\nthe compiler failed:\n{traceback.format_exc()}"
-        if got != expected:
-            return f"{source}\nrun {run}\nexpected {expected}\ngot      {got}"
+            return f"the compiler failed:\n{traceback.format_exc()}"
+        if got != wanted:
+            return f"run {run}\nexpected {wanted}\ngot      {got}"
+    return None
+
+
+def check(seed: int, points: int | None, show: bool) -> str | None:
+    """What differs for one function, or None. `points` None: breaks at every instruction."""
+    rng = random.Random(seed)
+    maker = Maker(rng)
+    maker.write_function()
+    source = maker.source()
+    if show:
+        print(source)
+    module = loaded(source, seed)
+    expected = [outcome(module.f, module, run) for run in (seed, seed + 1, seed)]
+    counts: list[int] = [0]
+    code = module.f.__code__
+    with counted_steps(code, counts):
+        found = difference(module, seed, expected)
+    if found is not None:
+        return f"{source}\n{found}"
+    broken = maker.source(1.0 if seed % 2 else 0.3)
+    found = difference(loaded(broken, seed), seed, expected)
+    if found is not None:
+        return f"{broken}\nwith breaks between statements\n{found}"
+    most = max(counts)
+    steps = range(most) if points is None else [rng.randrange(most + 1) for _ in range(points)]
+    for step in steps:
+        with broken_at(code, step):
+            found = difference(module, seed, expected)
+        if found is not None:
+            return f"{source}\nwith a break at instruction {step}\n{found}"
     return None
 
 
@@ -512,16 +170,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--breaks", type=float, default=0.05)
+    parser.add_argument("--points", type=int, default=2, help="forced breaks for each function")
+    parser.add_argument("--every", action="store_true", help="a break at every instruction")
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
-    wrong = 0
-    for seed in range(given.seed, given.seed + given.count):
-        found = check(seed, given.breaks if seed % 2 else 0.0, given.show)
+    wrong, start = 0, time.monotonic()
+    for done, seed in enumerate(range(given.seed, given.seed + given.count), 1):
+        found = check(seed, None if given.every else given.points, given.show)
         if found is not None:
             wrong += 1
             print(f"--- seed {seed}\n{found}\n")
-    print(f"{given.count} functions, {wrong} wrong")
+        if done % 500 == 0:
+            spent = time.monotonic() - start
+            print(f"{done} functions, {wrong} wrong, {spent:.0f} s", flush=True)
+    print(f"{given.count} functions from seed {given.seed}, {wrong} wrong")
     return 1 if wrong else 0
 
 

@@ -215,6 +215,8 @@ class DataModel:
                 return wrap_result(self, op(a.value))
             except Exception as error:
                 raise_observed(self, error)
+        if isinstance(a, SymNodeVariable) and op is operator.invert:
+            return self.binary(operator.sub, self.unary(operator.neg, a), ConstantVariable(1))
         if isinstance(a, TensorVariable | SymNodeVariable):
             return self.out.call(self, op, [a], {})
         if isinstance(a, UserDefinedObjectVariable):

@@ -22,6 +22,7 @@ from torch._dynamo.exc import (
     Unsupported,
     with_user_code,
 )
+from torch._dynamo.opcodes import TERMINATORS
 from torch._dynamo.output_graph import GuardRecord, OutputGraph
 from torch._dynamo.resume_execution import needed_first, origin_program, parted, resume_code
 from torch._dynamo.source import ClosureSource, LocalSource, is_of_module
@@ -308,13 +309,9 @@ class RootFrame(Frame):
         if rule is None:
             raise SkipFrame(f"graph break at {ins.opname}")
         held = self._leave_contexts()
-        place = self.program.place(self.ip + 1)
         stack = list(self.stack)
         statement, pops, pushes = rule(self.cg, ins, stack)
-        below = stack[: len(stack) - pops]
-        rest, (names, values) = self._hand_over(place, below)
-        results = [f"__r{i}" for i in range(pushes)]
-        go_on = f"return {self._resume_call(place, [*rest, *results], names, values)}"
+        go_on = "" if ins.opname in TERMINATORS else self._go_on(stack[: len(stack) - pops], pushes)
         self._enter_contexts(held)
         if ins.handler is None:
             self.cg.tail = [*statement.split("\n"), go_on]
@@ -326,6 +323,13 @@ class RootFrame(Frame):
             f"    return {self._handler_call(ins, stack)}",
             go_on,
         ]
+
+    def _go_on(self, below: list[VariableTracker], pushes: int) -> str:
+        """The statement that runs what comes behind the instruction."""
+        place = self.program.place(self.ip + 1)
+        rest, (names, values) = self._hand_over(place, below)
+        results = [f"__r{i}" for i in range(pushes)]
+        return f"return {self._resume_call(place, [*rest, *results], names, values)}"
 
     def _handler_call(self, ins: Instruction, stack: list[VariableTracker]) -> str:
         place = self.program.place(self.program.index[id(ins.handler)])

@@ -712,7 +712,7 @@ def c_base_method(
         if raw is object.__init__:
             return NONE
         if isinstance(obj, ExceptionVariable):
-            obj.args = list(args)
+            obj.set_args(tx, args)
             return NONE
         if isinstance(obj, UserDefinedObjectVariable) and obj.contents is not None:
             if obj.contents.is_mutable():

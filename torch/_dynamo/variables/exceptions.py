@@ -39,6 +39,12 @@ class ExceptionVariable(UserDefinedObjectVariable):
         )
         return f"{self.cls.__name__}({inner})"
 
+    def set_args(self, tx: Frame, args: Args) -> None:
+        """Gives the exception its arguments; one of the running program is changed."""
+        self.args = list(args)
+        if self.value is not None:
+            self.store(tx, "args", TupleVariable(list(args)))
+
     def children(self) -> Iterator[VariableTracker]:
         yield from self.args
         yield from super().children()
@@ -64,7 +70,7 @@ class ExceptionVariable(UserDefinedObjectVariable):
 
     def generic_setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
         if name == "args":
-            self.args = value.unpack(tx)
+            self.set_args(tx, value.unpack(tx))
             return
         if name in ("__cause__", "__context__", "__traceback__", "__suppress_context__"):
             if name != "__traceback__":
@@ -74,7 +80,7 @@ class ExceptionVariable(UserDefinedObjectVariable):
 
     def call_c_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name == "__init__":
-            self.args = list(args)
+            self.set_args(tx, args)
             return NONE
         if name == "with_traceback":
             return self

@@ -581,6 +581,21 @@ class FunctoolsPartialVariable(VariableTracker):
         return f"{cg.const(functools.partial)}({cg.expr(self.func)}{args}, **{{{named}}})"
 
 
+class DeferredCallVariable(KnownObjectVariable):
+    """A callable that tells the world something and returns None, such as a method of a logger
+    that writes each message once: it is called after the graph."""
+
+    __slots__ = ()
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        from torch._dynamo.variables.constant import NONE
+
+        if kwargs or not all(a.is_python_constant() for a in args):
+            trace_rules.refuse(self.value, "it is called with values that are not constants")
+        tx.out.side_effects.calls.append((self.value, list(args)))
+        return NONE
+
+
 class SkipFunctionVariable(KnownObjectVariable):
     """A callable that is not traced: a call of it breaks the graph."""
 

@@ -5,6 +5,8 @@ changes on an object is kept beside it and written to the object after the graph
 from __future__ import annotations
 
 import collections
+import functools
+import logging
 import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -20,7 +22,11 @@ from torch._dynamo.source import AttrSource, TypeSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
-from torch._dynamo.variables.functions import UserFunctionVariable, UserMethodVariable
+from torch._dynamo.variables.functions import (
+    DeferredCallVariable,
+    UserFunctionVariable,
+    UserMethodVariable,
+)
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -359,6 +365,8 @@ class UserDefinedObjectVariable(VariableTracker):
             from torch._dynamo.variables.misc import GetAttrVariable
 
             return GetAttrVariable(self, name)
+        if isinstance(raw, functools._lru_cache_wrapper):
+            return self._cached_method(name, raw)
         getter = class_attribute(type(raw), "__get__")
         if getter is _MISSING:
             return self._class_value(tx, name, raw)
@@ -367,6 +375,15 @@ class UserDefinedObjectVariable(VariableTracker):
             owner = VariableTracker.build(tx, self.cls)
             return VariableTracker.build(tx, getter).call_function(tx, [holder, self, owner], {})
         unimplemented("descriptor", f"{self!r}.{name}", f"an unknown descriptor {type(raw)}")
+
+    def _cached_method(self, name: str, raw: functools._lru_cache_wrapper) -> VariableTracker:
+        """A method that keeps its results. Its function is traced; a logger's is called after the
+        graph, since what it keeps is which messages were written."""
+        if isinstance(self.value, logging.Logger):
+            return DeferredCallVariable(getattr(self.value, name))
+        if not isinstance(raw.__wrapped__, types.FunctionType):
+            unimplemented("descriptor", f"{self!r}.{name}", "a cache of a function of C code")
+        return UserMethodVariable(UserFunctionVariable(raw.__wrapped__, None), self)
 
     def _guard_class_attribute(
         self, tx: Frame, name: str, raw: types.FunctionType
@@ -424,13 +441,36 @@ class UserDefinedObjectVariable(VariableTracker):
 
     def generic_delattr(self, tx: Frame, name: str) -> None:
         """object.__delattr__"""
+        raw = class_attribute(self.cls, name)
+        if isinstance(raw, property):
+            if raw.fdel is None:
+                text = f"property {name!r} of {self.cls.__qualname__!r} object has no deleter"
+                raise_error(tx, AttributeError, text)
+            VariableTracker.build(tx, raw.fdel).call_function(tx, [self], {})
+            return
+        if isinstance(class_attribute(type(raw), "__delete__"), types.FunctionType):
+            unimplemented("descriptor", f"del {self!r}.{name}", "a descriptor with __delete__")
         if self.own_attribute(tx, name) is None and self._slot(tx, name) is None:
             raise_error(
                 tx, AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
             )
+        existed = self._existed(tx, name)
         self.store(tx, name, DELETED)
-        if self.value is None:
+        if not existed:
             del self.attrs[name]
+
+    def _existed(self, tx: Frame, name: str) -> bool:
+        """Whether the running program's object has such an attribute, which becomes a guard."""
+        if self.value is None:
+            return False
+        own = instance_dict(self.value)
+        raw = class_attribute(self.cls, name)
+        if own is None or isinstance(raw, types.MemberDescriptorType):
+            return hasattr(self.value, name)
+        if self.source is not None:
+            kind = "PRESENT_IN_GENERIC_DICT" if name in own else "NOT_PRESENT_IN_GENERIC_DICT"
+            tx.out.guard(self.source, kind, name)
+        return name in own
 
     # ---- the other slots
 

@@ -13,6 +13,23 @@ namespace at {
 namespace native {
 namespace {
 
+// The same of sizes that are not known: what cannot be told now is checked when the graph runs.
+void expect_reduce_shapes(const char* name, const Tensor& self, int64_t dim, const Tensor& index,
+                          const Tensor& source) {
+  const SymIntArrayRef sizes = self.sym_sizes(), parts = source.sym_sizes();
+  const SymInt slices = parts.empty() ? SymInt(1) : parts[static_cast<size_t>(dim)];
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(index.sym_numel(), slices)), name,
+              "(): Number of indices should be equal to source.size(dim): (", slices,
+              "), for dim: ", dim);
+  bool fits = sizes.size() == parts.size();
+  for (size_t d = 0; fits && d < sizes.size(); ++d)
+    fits = static_cast<int64_t>(d) == dim || c10::expect_true(c10::sym_eq(sizes[d], parts[d]));
+  TORCH_CHECK(fits,
+              "source tensor shape must match self tensor shape, excluding the specified "
+              "dimension. Got self.shape = ",
+              sizes, " source.shape = ", parts);
+}
+
 void check_reduce_shapes(const char* name, const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& source) {
   TORCH_CHECK_INDEX(index.dim() <= 1, name,
@@ -26,6 +43,9 @@ void check_reduce_shapes(const char* name, const Tensor& self, int64_t dim, cons
                     " is out of bounds of the source tensor with dim ", source.dim());
   TORCH_CHECK_INDEX(source.dim() > 0 || self.dim() == 0, "Dimension specified as ", dim,
                     " but tensor has no dimensions");
+  check_one_device({{"self", self}, {"index", index}, {"source", source}});
+  if (is_symbolic(self) || is_symbolic(index) || is_symbolic(source))
+    return expect_reduce_shapes(name, self, dim, index, source);
   const int64_t slices = source.dim() == 0 ? 1 : source.size(wrap_dim(dim, source.dim()));
   TORCH_CHECK(index.numel() == slices, name, "(): Number of indices (", index.numel(),
               ") should be equal to source.size(dim): (", slices, "), for dim: ", dim);
@@ -36,13 +56,13 @@ void check_reduce_shapes(const char* name, const Tensor& self, int64_t dim, cons
               "source tensor shape must match self tensor shape, excluding the specified "
               "dimension. Got self.shape = ",
               self.sizes(), " source.shape = ", source.sizes());
-  check_one_device({{"self", self}, {"index", index}, {"source", source}});
 }
 
 void set_like_self(OutputBuilder& out, const Tensor& self, const Tensor& index,
                    const Tensor& source) {
+  if (is_symbolic(self)) return out.set_symint(0, self.sym_sizes(), self.scalar_type());
   const Tensor& target = out.given(0);
-  if (target.defined()) {
+  if (target.defined() && !is_symbolic(index) && !is_symbolic(source)) {
     assert_no_internal_overlap(target);
     assert_no_overlap(target, index);
     assert_no_overlap(target, source);
