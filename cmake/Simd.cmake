@@ -9,9 +9,10 @@ endif()
 
 # Fused products leave an imaginary residue in a * conj(a) and move the points of a grid: loops of
 # pointwise operators and of grids, whose maths asks for fma where it wants it, are compiled without
-# contraction; so are kernels that are written at run time from the same functors.
+# contraction; so are kernels that are written at run time from the same functors, and those of
+# quantized tensors, whose ties would round the other way.
 foreach(source ${simd_all})
-  if(source MATCHES "[Pp]ointwise|interpolate/Grid|activation/Activation|loss/Loss")
+  if(source MATCHES "[Pp]ointwise|interpolate/Grid|activation/Activation|loss/Loss|/quantized/")
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   endif()
 endforeach()

@@ -14,6 +14,8 @@ class _Namespace:
     def __getattr__(self, attr: str) -> torch._C.ScriptClass:
         if attr.startswith("__"):
             raise AttributeError(attr)
+        if self.name in ("quantized", "rnn"):
+            torch._C._register_quantized_operators()
         if f"__torch__.torch.classes.{self.name}.{attr}" not in torch._C._all_custom_classes():
             raise RuntimeError(
                 f"Tried to instantiate class '{self.name}.{attr}', but it does not exist! Ensure "

@@ -429,6 +429,7 @@ _DEFINED_IN_PYTHON = {
     "_c10d_functional": "torch.distributed._functional_collectives",
     "aten": "torch._composed_ops",
     "prims": "torch._prims",
+    "quantized": "torch._quantized_ops",
     "rngprims": "torch._prims.rng_prims",
 }
 

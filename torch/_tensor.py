@@ -74,6 +74,16 @@ def _asking(method):
     return wrapped
 
 
+# By number, as C++ counts them.
+_SCHEMES = (
+    torch.per_tensor_affine,
+    torch.per_channel_affine,
+    torch.per_tensor_symmetric,
+    torch.per_channel_symmetric,
+    torch.per_channel_affine_float_qparams,
+)
+
+
 class Tensor(_C.TensorBase):
     """A multi-dimensional array of elements of one dtype on one device."""
 
@@ -162,7 +172,8 @@ class Tensor(_C.TensorBase):
         """A tensor on a copy of the whole storage, so that tensors that share memory still do
         afterwards.
         """
-        if self.layout is not torch.strided or self.is_meta or self._is_wrapper():
+        odd = self.layout is not torch.strided or self.is_quantized
+        if odd or self.is_meta or self._is_wrapper():
             return self.clone()
         storage = self.untyped_storage().__deepcopy__(memo)
         new = torch.empty([], dtype=self.dtype, device=self.device)
@@ -218,6 +229,8 @@ class Tensor(_C.TensorBase):
             args = (type(self), self.dtype, tuple(self.size()), self.stride())
             args = (*args, self.storage_offset(), self.layout, self.device, self.requires_grad)
             return torch._utils._rebuild_wrapper_subclass, args
+        if self.is_quantized:
+            return torch._utils._rebuild_qtensor, torch._utils._quantized_state(self, hooks)
         if self.device.type == "meta":
             args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
             return torch._utils._rebuild_meta_tensor_no_storage, args
@@ -559,9 +572,9 @@ class Tensor(_C.TensorBase):
         return self.contiguous().view(tensor.size())
 
     @_asking
-    def dequantize(self) -> Tensor:
-        """The values of a quantized tensor; any other is there already."""
-        return self
+    def qscheme(self) -> torch.qscheme:
+        """How the integers of a quantized tensor stand for numbers."""
+        return _SCHEMES[torch._C._quantization_scheme(self)]
 
     @_asking
     def xpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> NoReturn:

@@ -294,6 +294,24 @@ def _members(self) -> list[tuple[str, torch.Tensor]] | None:
     return None
 
 
+def _quantizer_suffixes(self) -> list[str]:
+    """What the levels of a quantized tensor mean."""
+    scheme = self.qscheme()
+    suffixes = [
+        _size_text(self.shape),
+        f"dtype={self.dtype}",
+        f"quantization_scheme={scheme}",
+    ]
+    if scheme is torch.per_tensor_affine:
+        return [*suffixes, f"scale={self.q_scale()}", f"zero_point={self.q_zero_point()}"]
+    return [
+        *suffixes,
+        f"scale={self.q_per_channel_scales()}",
+        f"zero_point={self.q_per_channel_zero_points()}",
+        f"axis={self.q_per_channel_axis()}",
+    ]
+
+
 def _str_intern(self, *, tensor_contents=None) -> str:
     subclass = type(self) not in (torch.Tensor, torch.nn.Parameter)
     prefix = f"{type(self).__name__}(" if subclass else "tensor("
@@ -317,6 +335,9 @@ def _str_intern(self, *, tensor_contents=None) -> str:
         if self.dtype is not torch.get_default_dtype():
             suffixes.append("dtype=" + str(self.dtype))
         contents = tensor_contents or "..."
+    elif self.is_quantized:
+        suffixes.extend(_quantizer_suffixes(self))
+        contents = tensor_contents or _tensor_str(self.detach().dequantize(), indent)
     else:
         # Where no element shows it, the size is said.
         if (self.numel() == 0 and self.dim() != 1) or PRINT_OPTS.edgeitems == 0:

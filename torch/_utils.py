@@ -54,6 +54,58 @@ def _rebuild_tensor_v3(
     return tensor
 
 
+# The plain dtype of the levels of quantized tensors that have bytes of their own.
+_LEVELS = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
+
+
+def _quantized_state(tensor, hooks) -> tuple[object, ...]:
+    """The arguments of _rebuild_qtensor."""
+    if tensor.qscheme() is torch.per_tensor_affine:
+        quantizer = (torch.per_tensor_affine, tensor.q_scale(), tensor.q_zero_point())
+    else:
+        quantizer = (
+            torch.per_channel_affine,
+            tensor.q_per_channel_scales(),
+            tensor.q_per_channel_zero_points(),
+            tensor.q_per_channel_axis(),
+        )
+    storage = torch.storage._typed_for_pickling(tensor.untyped_storage(), tensor.dtype)
+    place = (storage, tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
+    return (*place, quantizer, False, hooks)
+
+
+def _rebuild_qtensor(
+    storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks
+) -> torch.Tensor:
+    """A quantized tensor from the storage of its levels. Its memory is a copy. Such tensors have no
+    gradients; the last two arguments are part of the format."""
+    scheme, *quantizer = quantizer_params
+    if storage.dtype not in _LEVELS:
+        return _rebuild_packed(storage, size, *quantizer)
+    levels = torch.empty(0, dtype=_LEVELS[storage.dtype])
+    levels.set_(storage.untyped(), storage_offset, size, stride)
+    if scheme is torch.per_tensor_affine:
+        made = torch._make_per_tensor_quantized_tensor(levels, *quantizer)
+    else:
+        made = torch._make_per_channel_quantized_tensor(levels, *quantizer)
+    return made
+
+
+def _rebuild_packed(storage, size, scales, zero_points, axis) -> torch.Tensor:
+    """The same for elements that share bytes, which are dense."""
+    made = torch._empty_per_channel_affine_quantized(
+        size, scales=scales, zero_points=zero_points, axis=axis, dtype=storage.dtype
+    )
+    memory = made.untyped_storage()
+    if storage.untyped().nbytes() < memory.nbytes():
+        raise RuntimeError(
+            f"a quantized tensor of size {tuple(size)} and {storage.dtype} needs "
+            f"{memory.nbytes()} bytes, the storage has {storage.untyped().nbytes()}"
+        )
+    memory.copy_(storage.untyped()[: memory.nbytes()])
+    return made
+
+
 def _rebuild_sparse_tensor(layout, data) -> torch.Tensor:
     from torch._serialization.deferred import when_filled
 

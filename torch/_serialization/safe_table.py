@@ -17,7 +17,7 @@ import torch._ops
 import torch._sparse_construct
 import torch.sparse
 from torch._serialization.deferred import when_filled
-from torch._serialization.errors import UnsupportedCheckpointError, brief, refused
+from torch._serialization.errors import brief, refused
 from torch._serialization.safe_unpickler import KeyGuard
 from torch.nn.parameter import Parameter
 from torch.storage import _DTYPE_TO_STORAGE, TypedStorage, UntypedStorage
@@ -274,10 +274,41 @@ def _rebuild_strided_nested(args):
     return _grad_flag(what, made, requires_grad)
 
 
+def _quantizer(what, params):
+    """Scale and zero point, or those of each slice and the axis."""
+    _exact(what, params, tuple)
+    counts = {torch.per_tensor_affine: 3, torch.per_channel_affine: 4}
+    count = counts.get(params[0]) if params and isinstance(params[0], torch.qscheme) else None
+    if count != len(params):
+        _fail(what, f"quantizer {brief(params)}")
+    if count == 3:
+        kinds = zip(params[1:], (float, int), strict=True)
+    else:
+        kinds = zip(params[1:], (torch.Tensor, torch.Tensor, int), strict=True)
+    for value, kind in kinds:
+        _exact(what, value, kind)
+
+
 def _rebuild_quantized(args):
-    raise UnsupportedCheckpointError(
-        "torch.load: the file holds a quantized tensor (_rebuild_qtensor), which is not implemented"
-    )
+    what = "_rebuild_qtensor"
+    _count(what, args, 7)
+    storage, offset, size, stride, params, requires_grad, hooks = args
+    if type(storage) is not TypedStorage or storage.dtype not in _QUANTIZED:
+        _fail(what, f"expected a storage of a quantized dtype, got {type(storage).__name__}")
+    plain = torch._utils._LEVELS.get(storage.dtype)
+    if plain is not None:
+        _strided(what, storage, plain, offset, size, stride)
+    else:
+        _geometry(what, size, stride)
+    _quantizer(what, params)
+    if requires_grad is not False or len(hooks) > 0:
+        _fail(what, "gradients of a quantized tensor")
+    try:
+        return torch._utils._rebuild_qtensor(
+            storage, offset, tuple(size), tuple(stride), params, False, hooks
+        )
+    except (RuntimeError, TypeError) as error:
+        _fail(what, str(error))
 
 
 # ---- plain values -------------------------------------------------------------------------------

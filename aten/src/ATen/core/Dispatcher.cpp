@@ -10,6 +10,7 @@
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/core/QuantizedFallback.h>
 #include <ATen/core/SparseFallback.h>
 #include <ATen/core/UnregisteredAutograd.h>
 
@@ -62,6 +63,21 @@ Found find_sparse_kernel(const OperatorEntry& op, DispatchKey key) {
   return find_exact(op, DispatchKey::CompositeImplicitAutograd);
 }
 
+// The levels of a quantized tensor are not its values: only the table of its kernels and operators
+// made of others are for it, besides kernels registered for its key.
+Found find_quantized_kernel(const OperatorEntry& op) {
+  if (c10::intrusive_ptr<BoxedKernel> kernel = quantized::quantized_fallback(op))
+    return {nullptr, kernel};
+  const OperatorState* state = op.state.load();
+  if (state != nullptr && state->defined_at_runtime)
+    if (Found f = find_exact(op, DispatchKey::CompositeExplicitAutograd)) return f;
+  if (Found f = find_exact(op, DispatchKey::CompositeImplicitAutograd)) return f;
+  if (c10::intrusive_ptr<BoxedKernel> fallback =
+          Dispatcher::singleton().fallback(DispatchKey::QuantizedCPU))
+    return {nullptr, fallback};
+  return {};
+}
+
 // In the order of precedence: a kernel for the key itself, what composite kernels offer, the
 // Autograd alias, a fallback for the key.
 Found find_kernel(const OperatorEntry& op, DispatchKey key) {
@@ -72,6 +88,7 @@ Found find_kernel(const OperatorEntry& op, DispatchKey key) {
       return {nullptr, fallback};
     return {};
   }
+  if (key == DispatchKey::QuantizedCPU) return find_quantized_kernel(op);
   const bool backend = c10::kBackendKeys.has(key);
   const bool autograd = c10::kAutogradKeys.has(key);
   if (backend || key == DispatchKey::Undefined) {

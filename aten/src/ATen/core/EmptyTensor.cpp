@@ -2,6 +2,7 @@
 #include <ATen/core/EmptyTensor.h>
 
 #include <ATen/core/InferenceCheck.h>
+#include <ATen/core/QuantizedTensor.h>
 #include <ATen/core/SymbolicTensor.h>
 
 #include <c10/core/DeviceHooks.h>
@@ -126,14 +127,29 @@ void set_geometry(TensorImpl& impl, SymIntArrayRef sizes, SymIntArrayRef strides
   impl.set_symbolic_geometry(sizes, strides, offset);
 }
 
+// A view of a quantized tensor means by its levels what the tensor does.
+template <class Int>
+c10::intrusive_ptr<TensorImpl> quantized_view(const TensorImpl& source, ScalarType dtype,
+                                              ArrayRef<Int> sizes, ArrayRef<Int> strides) {
+  if constexpr (std::is_same_v<Int, int64_t>)
+    quantized::check_view(static_cast<const quantized::QuantizedTensorImpl&>(source), dtype, sizes,
+                          strides);
+  c10::intrusive_ptr<TensorImpl> impl = source.shallow_copy();
+  impl->set_key_set(source.key_set() - c10::kAutogradKeys);
+  return impl;
+}
+
 template <class Int> Tensor make_view(const Tensor& self, ScalarType dtype, ArrayRef<Int> sizes,
                                       ArrayRef<Int> strides, Int storage_offset) {
   const TensorImpl& source = *self.unsafeGetTensorImpl();
   TORCH_CHECK_NOT_IMPLEMENTED(source.layout() == kStrided || source.has_storage(),
                               "a tensor of layout ", source.layout(), " and dtype ", source.dtype(),
                               " has no memory that could be viewed");
-  auto impl = c10::make_intrusive<TensorImpl>(
-      source.storage(), source.key_set() - c10::kAutogradKeys, dtype, source.device());
+  c10::intrusive_ptr<TensorImpl> impl =
+      C10_UNLIKELY(source.key_set().has(DispatchKey::QuantizedCPU))
+          ? quantized_view(source, dtype, sizes, strides)
+          : c10::make_intrusive<TensorImpl>(source.storage(), source.key_set() - c10::kAutogradKeys,
+                                            dtype, source.device());
   set_geometry(*impl, sizes, strides, storage_offset);
   const c10::AutogradState& state = c10::tls_autograd_state;
   if (C10_LIKELY(!source.is_inference())) {

@@ -8,6 +8,7 @@
 #include <torch/csrc/python/dispatch/python_dispatch.h>
 #include <torch/csrc/python/dispatch/python_dispatcher.h>
 #include <torch/csrc/python/dispatch/python_kernels.h>
+#include <torch/csrc/python/dispatch/quantized.h>
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
 #include <torch/csrc/python/types/enum_type.h>
@@ -462,7 +463,8 @@ bool init_dispatch(PyObject* module) {
          add_guard<drop_python_dispatcher, 0>(module, DisablePythonDispatcher) &&
          add_guard<include_pre_dispatch, 0>(module, EnablePreDispatch) &&
          PyModule_AddFunctions(module, functions) == 0 && init_operators(module) &&
-         init_python_kernels(module) && init_python_dispatch(module) && init_fake_tensor(module);
+         init_python_kernels(module) && init_python_dispatch(module) && init_fake_tensor(module) &&
+         init_quantized(module);
 }
 
 } // namespace torch::python

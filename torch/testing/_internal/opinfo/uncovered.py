@@ -39,6 +39,13 @@ _ROUNDINGS = """
     _fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine
     fake_quantize_per_channel_affine_cachemask
 """
+_QUANTIZED = "takes or makes quantized tensors; test/quantized/test_quantized_tensor.py"
+_QUANTIZEDS = """
+    quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic dequantize q_scale
+    q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis int_repr
+    _choose_qparams_per_tensor _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor
+    _empty_affine_quantized _empty_per_channel_affine_quantized empty_quantized
+"""
 _DENSE = "helpers of data-parallel training; test/ops/test_ops_shape.py"
 
 UNCOVERED = {
@@ -50,6 +57,7 @@ UNCOVERED = {
     **dict.fromkeys(_NESTEDS.split(), _NESTED),
     **dict.fromkeys(_PARTS.split(), _PART),
     **dict.fromkeys(_ROUNDINGS.split(), _ROUNDING),
+    **dict.fromkeys(_QUANTIZEDS.split(), _QUANTIZED),
     "_fused_clip_grad_norm": "runs on CUDA only; test/cuda/test_cuda_optim.py",
     "infinitely_differentiable_gelu_backward": _BACKWARD,
     "_dirichlet_grad": _BACKWARD,
