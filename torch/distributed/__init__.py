@@ -126,17 +126,9 @@ def is_available() -> bool:
 
 
 globals().update(_later.names(__name__, "ProcessGroupNCCL"))
-_FSDP = (
-    "BackwardPrefetch CPUOffload FlatParameter "
-    "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
-    "LocalOptimStateDictConfig LocalStateDictConfig "
-    "MixedPrecision OptimStateDictConfig OptimStateKeyType "
-    "ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy StateDictConfig "
-    "StateDictSettings StateDictType"
-)
 _SUBMODULES = _later.install(
     __name__,
-    f"""
+    """
     algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
     algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
     _composable.replicate: replicate
@@ -145,18 +137,14 @@ _SUBMODULES = _later.install(
     checkpoint.format_utils: _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
     checkpoint.optimizer: load_sharded_optimizer_state_dict
     checkpoint.staging: DefaultStager StagingOptions
-    fsdp.api: {_FSDP}
-    fsdp.fully_sharded_data_parallel: {_FSDP}
     fsdp._common_utils: _FSDPState
     fsdp._runtime_utils: _root_pre_forward
     fsdp._traversal_utils: _get_fsdp_states
-    fsdp.sharded_grad_scaler: ShardedGradScaler
-    fsdp.wrap: _or_policy CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
     rpc.functions: async_execution
     tensor.experimental._attention: set_rotate_method
     _shard.sharded_tensor: ShardedTensor
     utils: _sync_module_states
-    """,  # noqa: E501
+    """,
 )
 _SUBMODULES |= {"_tensor", "algorithms", "autograd", "constants", "device_mesh", "distributed_c10d"}
 _SUBMODULES |= {

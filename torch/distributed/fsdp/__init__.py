@@ -1,7 +1,6 @@
-"""Sharded data parallelism. fully_shard is here; the names of the older wrapper are
-placeholders."""
+"""Sharded data parallelism: fully_shard, and the older wrapper FullyShardedDataParallel."""
 
-from torch import _later
+from torch.distributed.fsdp._flat_param import FlatParameter
 from torch.distributed.fsdp._fully_shard import (
     CPUOffloadPolicy,
     FSDPModule,
@@ -11,18 +10,48 @@ from torch.distributed.fsdp._fully_shard import (
     fully_shard,
     register_fsdp_forward_method,
 )
+from torch.distributed.fsdp.api import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalOptimStateDictConfig,
+    LocalStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    OptimStateKeyType,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictSettings,
+    StateDictType,
+)
+from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
 
 __all__ = [
-    "CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "UnshardHandle",
-    "fully_shard", "register_fsdp_forward_method",
-]  # fmt: skip
-
-globals().update(
-    _later.names(
-        __name__,
-        "BackwardPrefetch CPUOffload FlatParameter FullOptimStateDictConfig FullStateDictConfig "
-        "FullyShardedDataParallel LocalOptimStateDictConfig LocalStateDictConfig MixedPrecision "
-        "OptimStateDictConfig OptimStateKeyType ShardedOptimStateDictConfig "
-        "ShardedStateDictConfig ShardingStrategy StateDictConfig StateDictSettings StateDictType",
-    )
-)
+    "BackwardPrefetch",
+    "CPUOffload",
+    "CPUOffloadPolicy",
+    "FSDPModule",
+    "FlatParameter",
+    "FullOptimStateDictConfig",
+    "FullStateDictConfig",
+    "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig",
+    "LocalStateDictConfig",
+    "MixedPrecision",
+    "MixedPrecisionPolicy",
+    "OffloadPolicy",
+    "OptimStateDictConfig",
+    "OptimStateKeyType",
+    "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig",
+    "ShardingStrategy",
+    "StateDictConfig",
+    "StateDictSettings",
+    "StateDictType",
+    "UnshardHandle",
+    "fully_shard",
+    "register_fsdp_forward_method",
+]

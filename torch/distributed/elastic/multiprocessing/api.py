@@ -406,24 +406,12 @@ class MultiprocessContext(PContext):
 
     def _start(self) -> None:
         if self._pc is not None:
-            raise ValueError("The process context already initialized. Most likely the start "
-                             "method got called twice.")  # fmt: skip
-        self._pc = self._mp.start_processes(
-            _wrap,
-            args=(
-                self.entrypoint,
-                self.args,
-                self.envs,
-                self.stdouts,
-                self.stderrs,
-                self._ret_vals,
-                self._worker_finished_event,
-            ),
-            nprocs=self.nprocs,
-            join=False,
-            daemon=False,
-            start_method=self.start_method,
-        )
+            raise ValueError("the processes of these functions were started already")
+        where = (self.stdouts, self.stderrs)
+        told = (self.entrypoint, self.args, self.envs, *where)
+        told += (self._ret_vals, self._worker_finished_event)
+        start = self._mp.start_processes
+        self._pc = start(_wrap, told, self.nprocs, False, False, self.start_method)
 
     def _is_done(self) -> bool:
         return len(self._return_values) == self.nprocs
@@ -489,8 +477,7 @@ class SubprocessContext(PContext):
 
     def _start(self) -> None:
         if self._processes:
-            raise ValueError("The subprocess handlers already initialized. Most likely the start "
-                             "method got called twice.")  # fmt: skip
+            raise ValueError("these commands were started already")
         for rank in range(self.nprocs):
             with ExitStack() as files:
                 out, err = (

@@ -8,6 +8,8 @@ import logging
 import os
 import tempfile
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -124,22 +126,24 @@ def _file_store(params: RendezvousParameters) -> FileStore:
         raise RendezvousConnectionError(_UNREACHABLE) from error
 
 
+_STORES = {"file": _file_store, "tcp": _tcp_store}
+
+
+@contextmanager
+def _failures_recorded(run_id: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        construct_and_record_rdzv_event(run_id, text, NodeState.FAILED)
+        raise
+
+
 def create_backend(params: RendezvousParameters) -> tuple[C10dRendezvousBackend, Store]:
     """The backend and its store. Options: store_type (tcp, file), is_host, read_timeout."""
-    kind = params.get("store_type", "tcp").strip().lower()
-    try:
-        if kind == "file":
-            store: Store = _file_store(params)
-        elif kind == "tcp":
-            store = _tcp_store(params)
-        else:
+    with _failures_recorded(params.run_id):
+        make = _STORES.get(str(params.get("store_type", "tcp")).strip().lower())
+        if make is None:
             raise ValueError("Invalid store type given. Currently only supports file and tcp.")
-        backend = C10dRendezvousBackend(store, params.run_id)
-    except Exception as error:
-        construct_and_record_rdzv_event(
-            message=f"{type(error).__name__}: {error}",
-            run_id=params.run_id,
-            node_state=NodeState.FAILED,
-        )
-        raise
-    return backend, store
+        store = make(params)
+        return C10dRendezvousBackend(store, params.run_id), store

@@ -50,15 +50,8 @@ class FileTimerRequest(TimerRequest):
 
     def to_json(self) -> str:
         """The request as one line."""
-        return json.dumps(
-            {
-                "version": self.version,
-                "pid": self.worker_pid,
-                "scope_id": self.scope_id,
-                "expiration_time": self.expiration_time,
-                "signal": int(self.signal),
-            }
-        )
+        names = ("pid", "scope_id", "expiration_time", "signal", "version")
+        return json.dumps(dict(zip(names, self._fields(), strict=True)))
 
 
 def _request_of(line: bytes) -> FileTimerRequest | None:

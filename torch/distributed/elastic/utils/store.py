@@ -25,11 +25,12 @@ def store_timeout(store: torch.distributed.Store, timeout: float) -> Iterator[No
 def get_all(store: torch.distributed.Store, rank: int, prefix: str, world_size: int) -> list[bytes]:
     """What each rank left under the prefix. Rank 0, which may serve the store, waits until all
     have read."""
-    values = store.multi_get([f"{prefix}{one}" for one in range(world_size)])
-    last = _arrive(store, world_size, f"{prefix}/finished")
-    if rank == 0:
-        store.wait([last])
-    return values
+    keys = list(map(f"{prefix}{{}}".format, range(world_size)))
+    found = store.multi_get(keys)
+    gate = _arrive(store, world_size, f"{prefix}/finished")
+    if not rank:
+        store.wait([gate])
+    return found
 
 
 def synchronize(

@@ -26,6 +26,11 @@ __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_
 Tensor = torch.Tensor
 
 
+def state_of(module: nn.Module) -> ModuleState | None:
+    """The state of a module that is a unit; None for others."""
+    return module.__dict__.get("_fsdp_state")
+
+
 class _Root:
     """What the units below one root share."""
 
@@ -57,7 +62,7 @@ class ModuleState:
         """On the first run: finds out who is the root and which units belong to it."""
         if self.root is not None:
             return
-        members = [one._fsdp_state for one in self.module.modules() if isinstance(one, FSDPModule)]
+        members = [state for one in self.module.modules() if (state := state_of(one)) is not None]
         self.is_root = True
         root = _Root(members)
         for member in members:

@@ -178,8 +178,6 @@ class Unit:
 
 def managed(module: nn.Module, ignored: set[nn.Parameter]) -> list[tuple[nn.Module, str]]:
     """The places of a module's parameters that no unit inside of it manages."""
-    from torch.distributed.fsdp._fully_shard._module import FSDPModule
-
     found: list[tuple[nn.Module, str]] = []
     seen: set[int] = set()
 
@@ -191,7 +189,7 @@ def managed(module: nn.Module, ignored: set[nn.Parameter]) -> list[tuple[nn.Modu
             if parameter is not None and parameter not in ignored:
                 found.append((one, name))
         for child in one.children():
-            if not isinstance(child, FSDPModule):
+            if child.__dict__.get("_fsdp_state") is None:
                 visit(child)
 
     visit(module)

@@ -14,7 +14,7 @@ import traceback
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -218,7 +218,7 @@ class SimpleElasticAgent(ElasticAgent):
         self._store: Store | None = None
         self._exit_barrier_timeout = exit_barrier_timeout
         self._shutdown_timeout = shutdown_timeout
-        self._total_execution_time = 0
+        self._total_execution_time, self._began = 0, time.monotonic()
 
     def get_worker_group(self, role: str = "default") -> WorkerGroup:
         """The workers."""
@@ -300,28 +300,34 @@ class SimpleElasticAgent(ElasticAgent):
         worker_group.state = WorkerState.STOPPED
         self._initialize_workers(worker_group)
 
-    @prof
-    def run(self, role: str = "default") -> RunResult:
-        """Runs the workers to their end."""
-        began, is_down = time.monotonic(), False
+    @contextmanager
+    def _cleaned_up(self) -> Iterator[None]:
+        """Frees everything at the end, by the signal that ended the agent where there was one."""
+        signals: list[signal.Signals] = []
+        self._began = time.monotonic()
         try:
-            result = self._invoke_run(role)
-            self._total_execution_time = int(time.monotonic() - began)
-            self._record_metrics(result)
-            self._record_worker_events(result)
-            return result
-        except RendezvousGracefulExitError as error:
-            logger.info("the rendezvous let this agent go: %s", error)
+            yield
         except SignalException as error:
-            logger.warning("received %s; the workers are stopped", error.sigval)
-            self._shutdown(error.sigval)
-            is_down = True
+            signals.append(error.sigval)
             raise
         finally:
-            if not is_down:
-                self._shutdown()
+            self._shutdown(*signals)
             # At least a second, so that a short run shows.
-            self._total_execution_time = max(int(time.monotonic() - began), 1)
+            self._total_execution_time = max(self._seconds_since_start(), 1)
+
+    def _seconds_since_start(self) -> int:
+        return int(time.monotonic() - self._began)
+
+    @prof
+    def run(self, role: str = "default") -> RunResult | None:
+        """Runs the workers to their end; None where the rendezvous let this agent go."""
+        with self._cleaned_up(), suppress(RendezvousGracefulExitError):
+            result = self._invoke_run(role)
+            self._total_execution_time = self._seconds_since_start()
+            for tell in (self._record_metrics, self._record_worker_events):
+                tell(result)
+            return result
+        return None
 
     def _invoke_run(self, role: str = "default") -> RunResult:
         group = self._worker_group

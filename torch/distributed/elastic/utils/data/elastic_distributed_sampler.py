@@ -22,13 +22,13 @@ class ElasticDistributedSampler(DistributedSampler):
         rank: int | None = None,
         start_index: int = 0,
     ) -> None:
-        super().__init__(dataset, num_replicas=num_replicas, rank=rank)
-        if start_index >= len(dataset):
+        super().__init__(dataset, num_replicas, rank)
+        left = len(dataset) - start_index
+        if left <= 0:
             raise ValueError(
                 f"Start index {start_index} should be less than dataset size {len(dataset)}"
             )
-        self.start_index = start_index
-        self.num_samples = math.ceil((len(dataset) - start_index) / self.num_replicas)
+        self.start_index, self.num_samples = start_index, -(-left // self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
