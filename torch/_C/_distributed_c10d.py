@@ -71,6 +71,8 @@ from torch._distributed.reducer import register_comm_hook as _register_comm_hook
 from torch._distributed.reducer import (
     verify_params_across_processes as _verify_params_across_processes,
 )
+from torch._distributed.store_collectives import ControlCollectives as _ControlCollectives
+from torch._distributed.store_collectives import StoreCollectives as _StoreCollectives
 from torch._distributed.work import PythonCallbackWork, Work
 from torch._distributed.work import create_work_from_future as _create_work_from_future
 from torch._distributed.worker_server import Request as _Request

@@ -35,6 +35,7 @@ from torch._C._distributed_c10d import (
     Work,
     _broadcast_coalesced,
     _compute_bucket_assignment_by_size,
+    _ControlCollectives,
     _create_work_from_future,
     _is_gloo_available,
     _make_nccl_premul_sum,
@@ -42,6 +43,7 @@ from torch._C._distributed_c10d import (
     _register_comm_hook,
     _register_process_group,
     _resolve_process_group,
+    _StoreCollectives,
     _test_python_store,
     _unregister_all_process_groups,
     _unregister_process_group,
@@ -140,7 +142,6 @@ _SUBMODULES = _later.install(
     fsdp._common_utils: _FSDPState
     fsdp._runtime_utils: _root_pre_forward
     fsdp._traversal_utils: _get_fsdp_states
-    rpc.functions: async_execution
     tensor.experimental._attention: set_rotate_method
     _shard.sharded_tensor: ShardedTensor
     utils: _sync_module_states
@@ -158,5 +159,5 @@ _SUBMODULES |= {
     "run",
     "tensor",
 }
-_SUBMODULES |= {"_composable", "_functional_collectives"}
+_SUBMODULES |= {"_composable", "_functional_collectives", "collective_utils", "rpc"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)

@@ -1,20 +1,33 @@
-"""Calls of functions in other processes: not available yet, as torch.distributed says. The names
-are there to be imported and asked about; using them raises NotImplementedError."""
+"""Calls of functions in other processes, and references to values that live there. Workers find
+each other through a store; each listens on a TCP port of its own (`_agent.py`)."""
 
-from torch import _later
-
-__all__ = ["is_available"]
-
-
-def is_available() -> bool:
-    """Whether functions of other processes can be called: not in this version."""
-    return False
-
-
-globals().update(
-    _later.names(
-        __name__,
-        "BackendType PyRRef RRef RpcBackendOptions TensorPipeRpcBackendOptions get_worker_info "
-        "init_rpc remote rpc_async rpc_sync shutdown",
-    )
+from torch.distributed.rpc._agent import WorkerInfo
+from torch.distributed.rpc.api import (
+    PyRRef,
+    RRef,
+    get_worker_info,
+    init_rpc,
+    is_available,
+    remote,
+    rpc_async,
+    rpc_sync,
+    shutdown,
 )
+from torch.distributed.rpc.backend_registry import BackendType
+from torch.distributed.rpc.options import RpcBackendOptions, TensorPipeRpcBackendOptions
+
+__all__ = [
+    "BackendType",
+    "PyRRef",
+    "RRef",
+    "RpcBackendOptions",
+    "TensorPipeRpcBackendOptions",
+    "WorkerInfo",
+    "get_worker_info",
+    "init_rpc",
+    "is_available",
+    "remote",
+    "rpc_async",
+    "rpc_sync",
+    "shutdown",
+]
