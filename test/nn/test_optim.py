@@ -383,3 +383,30 @@ def test_groups_with_and_without_names_do_not_mix():
 def test_lbfgs_at_a_stationary_point_returns_the_loss():
     optimizer = optim.LBFGS([torch.ones(3)], 0.01, tolerance_grad=-math.inf)
     assert optimizer.step(lambda: torch.tensor([10])).item() == 10
+
+
+def test_nadam_is_differentiable_in_its_product_of_momenta():
+    def stepped(product):
+        param = torch.tensor([1.0], dtype=torch.float64).requires_grad_()
+        held = param.clone()
+        optimizer = torch.optim.NAdam([held], lr=0.1, differentiable=True)
+        held.grad = torch.tensor([0.5], dtype=torch.float64)
+        optimizer.state[held] = {
+            "step": torch.tensor(3.0, dtype=torch.float64),
+            "mu_product": product.clone(),
+            "exp_avg": torch.tensor([0.2], dtype=torch.float64),
+            "exp_avg_sq": torch.tensor([0.3], dtype=torch.float64),
+        }
+        optimizer.step()
+        return held
+
+    product = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(stepped, (product,))
+
+
+def test_one_cycle_keeps_its_limits_when_the_caller_changes_the_tensors_given():
+    rate = torch.tensor(0.1)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9)
+    torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rate, total_steps=10)
+    rate.mul_(0.5)
+    assert float(optimizer.param_groups[0]["max_lr"]) == pytest.approx(0.1)

@@ -77,6 +77,7 @@ class NAdam(Stepwise):
             decoupled_weight_decay=group["decoupled_weight_decay"],
             maximize=group["maximize"],
             capturable=group["capturable"],
+            differentiable=group["differentiable"],
             beta1=beta1,
             beta2=beta2,
             lr=group["lr"],
@@ -118,7 +119,7 @@ def nadam(
     mus = [beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay)) for step in steps]
     nexts = [beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay)) for step in steps]
     torch._foreach_copy_(mu_products, scaled_by(mu_products, mus))
-    so_far = numbers(mu_products, capturable)
+    so_far = numbers(mu_products, capturable or differentiable)
     update_moments_(exp_avgs, exp_avg_sqs, grads, beta1, beta2)
     denoms = divided_by(exp_avg_sqs, [1 - beta2**step for step in steps])
     denoms = torch._foreach_add(torch._foreach_sqrt(denoms), eps)

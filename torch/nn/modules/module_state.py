@@ -185,9 +185,11 @@ class StateMixin:
             module._load_from_state_dict(
                 state, prefix, local_metadata, True, missing, unexpected, errors
             )
-            for name, child in module._modules.items():
-                if child is not None:
-                    load(child, state, prefix + name + ".")
+            if any(child is not None for child in module._modules.values()):
+                below = _by_child(state, prefix)
+                for name, child in module._modules.items():
+                    if child is not None:
+                        load(child, below.get(name, OrderedDict()), prefix + name + ".")
             incompatible = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, incompatible) is not None:
@@ -211,6 +213,17 @@ class StateMixin:
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
             )
         return _IncompatibleKeys(missing, unexpected)
+
+
+def _by_child(state, prefix: str) -> dict[str, OrderedDict]:
+    """The entries below `prefix` by the child they belong to: each child looks at its own only."""
+    parts: dict[str, OrderedDict] = {}
+    for key, value in state.items():
+        if key.startswith(prefix):
+            child, dot, _ = key[len(prefix) :].partition(".")
+            if dot:
+                parts.setdefault(child, OrderedDict())[key] = value
+    return parts
 
 
 @functools.cache

@@ -271,7 +271,7 @@ class OneCycleLR(_CyclesMomentum):
         if last_epoch == -1:
             for group, most in zip(optimizer.param_groups, max_lrs, strict=True):
                 group["initial_lr"] = most / div_factor
-                group["max_lr"] = most
+                group["max_lr"] = copied(most)
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
@@ -281,8 +281,8 @@ class OneCycleLR(_CyclesMomentum):
             if last_epoch == -1:
                 for high, low, group in zip(highs, lows, optimizer.param_groups, strict=True):
                     self._set_momentum(group, high)
-                    group["max_momentum"] = high
-                    group["base_momentum"] = low
+                    group["max_momentum"] = copied(high)
+                    group["base_momentum"] = copied(low)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float | Tensor]:
