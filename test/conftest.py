@@ -1,5 +1,6 @@
 """What every test process needs before its first test, and fixtures that several files use."""
 
+import os
 import signal
 
 import pytest
@@ -8,6 +9,19 @@ import pytest
 # the tests start: Ctrl-C, which some of them send, would do nothing.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_compiler_cache(tmp_path_factory):
+    """What the compiler keeps is kept for these tests: they neither find what earlier runs left nor
+    leave anything."""
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(tmp_path_factory.mktemp("compiler-cache"))
+    yield
+    if before is None:
+        os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
+    else:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
 
 
 @pytest.fixture

@@ -398,8 +398,7 @@ def compile_times(repr: typing.Literal["str", "csv"] = "str", aggregate: bool = 
 
 
 def reset_frame_count() -> None:
-    """Forgets all counts and times."""
-    counters.clear()
+    """Forgets the times of compilations. Counters stay: their readers clear them."""
     compilation_time_metrics.clear()
     frame_phase_timing.clear()
 

@@ -168,6 +168,8 @@ def create_aot_dispatcher_function(
         traced = _traced(flat_fn, flat_args, mode, aot_config)
         plan = plan_merges(flat_args, traced.meta)
         if plan is not None:
+            if aot_config.cache_info is not None:
+                aot_config.cache_info.refuse("inputs that share memory are written")
             plan.graph_id = aot_config.aot_id
             merged = plan.merge(flat_args)
             traced = _traced(plan.wrap(flat_fn), merged, mode, aot_config)
@@ -278,10 +280,12 @@ def aot_module_simplified(
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable | None = None,
     cudagraphs: object = None,
+    cache_info: object = None,
     **unused: object,
 ) -> Callable:
     """The compiled forward of a module of flat inputs and outputs, as torch.compile's backends call
-    it. The function takes the module's inputs; parameters are taken from the module."""
+    it. The function takes the module's inputs; parameters are taken from the module. `cache_info`
+    is told what was compiled (torch._inductor.function_cache.Keeper)."""
     names = [n for n, _ in (*mod.named_parameters(), *mod.named_buffers())]
     state = [*mod.parameters(), *mod.buffers()]
 
@@ -306,6 +310,7 @@ def aot_module_simplified(
         aot_id=next(AOT_COUNTER),
         keep_inference_input_mutations=keep_inference_input_mutations,
         dynamic_shapes=_has_symbols(args),
+        cache_info=cache_info,
     )
     compiled, _ = create_aot_dispatcher_function(functional, [*state, *args], settings)
 

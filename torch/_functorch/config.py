@@ -1,5 +1,6 @@
 """Settings of AOTAutograd and of the partitioners."""
 
+import os
 import sys
 
 from torch.utils._config_module import install_config_module
@@ -35,13 +36,15 @@ activation_memory_budget_levels = 10_000
 # Those of other devices raise RuntimeError.
 functionalize_rng_ops = False
 
+# Traced functions are kept between processes; TORCHINDUCTOR_AUTOGRAD_CACHE=0: they are not.
+enable_autograd_cache = os.environ.get("TORCHINDUCTOR_AUTOGRAD_CACHE", "1") == "1"
+
 # ---- accepted, without effect: they are about parts that work otherwise or do not exist here
 recompute_views = False
 treat_parameters_as_free_to_save = True
 guess_tangent_strides_as_outputs = False
 view_replay_for_aliased_outputs = True
 donated_buffer = False
-enable_autograd_cache = False
 
 autograd_cache_allow_custom_autograd_functions = False
 autograd_cache_normalize_inputs = True

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -86,6 +87,18 @@ class Store:
             return False
         self._trim()
         return True
+
+    def forget(self, kind: str, key: str) -> None:
+        """Removes an entry."""
+        self.used.pop((kind, key), None)
+        with contextlib.suppress(OSError):
+            os.unlink(self._path(kind, key))
+
+    def clear(self, kind: str) -> None:
+        """Removes all entries of a kind."""
+        self.used = {known: held for known, held in self.used.items() if known[0] != kind}
+        if self._is_ours():
+            shutil.rmtree(os.path.join(self.root, kind), ignore_errors=True)
 
     def _path(self, kind: str, key: str) -> str:
         return os.path.join(self.root, kind, key[:2], key)
@@ -181,13 +194,18 @@ class CacheInfo:
 
     @property
     def inductor_artifacts(self) -> list[str]:
-        """Compiled kernels."""
-        return self.artifacts.get("kernel", [])
+        """Compiled kernels, and graphs after their passes."""
+        return [*self.artifacts.get("kernel", []), *self.artifacts.get("fxgraph", [])]
 
     @property
     def aot_autograd_artifacts(self) -> list[str]:
-        """Traced graphs with their derivatives; none are kept."""
+        """What is known of traced functions and their derivatives."""
         return self.artifacts.get("aot_autograd", [])
+
+    @property
+    def precompile_artifacts(self) -> list[str]:
+        """Functions whose bytecode need not be interpreted again."""
+        return self.artifacts.get("region", [])
 
     @property
     def autotune_artifacts(self) -> list[str]:

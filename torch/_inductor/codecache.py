@@ -20,9 +20,28 @@ from collections.abc import Sequence
 import torch
 from torch._dynamo.utils import counters
 from torch._inductor import config
+from torch._inductor.cache_keys import (
+    FxGraphCachePickler,
+    FxGraphHashDetails,
+    TensorMetadata,
+    TensorMetadataAndValues,
+)
 from torch._inductor.cache_store import store
+from torch._inductor.graph_cache import FxGraphCache
+from torch._inductor.graph_codec import Bypass as BypassFxGraphCache
 
-__all__ = ["compile_waiting", "compiler_command", "wait_for_kernels"]
+__all__ = [
+    "BypassFxGraphCache",
+    "FxGraphCache",
+    "FxGraphCachePickler",
+    "FxGraphHashDetails",
+    "PyCodeCache",
+    "TensorMetadata",
+    "TensorMetadataAndValues",
+    "compile_waiting",
+    "compiler_command",
+    "wait_for_kernels",
+]
 
 _ISA_FLAGS = {
     "base": (),
@@ -215,6 +234,14 @@ def wait_for_kernels() -> None:
     """Returns when no kernel is waiting for the compiler."""
     compile_waiting()
     _worker.waiting.join()
+
+
+class PyCodeCache:
+    """Generated Python modules. Plans are no text, so there are none to forget."""
+
+    @staticmethod
+    def cache_clear(purge: bool = False) -> None:
+        """Forgets modules that were loaded; `purge` also removes their files."""
 
 
 def extract_tensor_metadata_for_cache_key(t: torch.Tensor) -> tuple:

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import fx
 from torch._dynamo.utils import counters, dynamo_timed
-from torch._functorch.aot_autograd import aot_module_simplified
-from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._functorch._aot_autograd.runtime import CompiledBackward, assembled
+from torch._functorch._aot_autograd.schemas import AOTConfig
 from torch._guards import detect_fake_mode
-from torch._inductor import config, metrics
-from torch._inductor.decomposition import select_decomp_table
-from torch._inductor.fx_passes.joint_graph import joint_graph_passes
-from torch._inductor.fx_passes.post_grad import post_grad_passes
-from torch._inductor.fx_passes.pre_grad import pre_grad_passes
+from torch._inductor import config, graph_cache, metrics
+from torch._inductor.function_cache import Entry, Keeper, open_function
 from torch._inductor.graph import (
     FirstCall,
     NotLowered,
@@ -35,12 +33,31 @@ from torch.utils import _pytree as pytree
 __all__ = [
     "compile_fx",
     "compile_fx_inner",
-    "select_decomp_table",
     "shape_env_from_inputs",
 ]
 
 Inner = Callable[..., Callable]
 Patches = dict[str, object]
+# Stages that a graph from the store does not go through: a warm start does not import them.
+_LATE = {
+    "aot_module_simplified": "torch._functorch.aot_autograd",
+    "joint_graph_passes": "torch._inductor.fx_passes.joint_graph",
+    "min_cut_rematerialization_partition": "torch._functorch.partitioners",
+    "post_grad_passes": "torch._inductor.fx_passes.post_grad",
+    "pre_grad_passes": "torch._inductor.fx_passes.pre_grad",
+    "select_decomp_table": "torch._inductor.decomposition",
+}
+
+
+def __getattr__(name: str) -> Callable:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)
+
+
+def _late(name: str) -> Callable:
+    """A stage by its name; what was put in its place in this module counts."""
+    return globals().get(name) or __getattr__(name)
 
 
 def shape_env_from_inputs(inputs: Sequence[object]) -> object:
@@ -94,9 +111,15 @@ def _compile_inner(
         debug.debug_context(gm, example_inputs) as artifacts,
     ):
         artifacts.fx_graph(gm, example_inputs)
-        post_grad_passes(gm, is_inference)
-        _log_graph("post_grad_graphs", "AFTER POST GRAD", gm)
-        expand_lowerings(gm)
+        place, found = graph_cache.open_graph(gm, example_inputs, is_inference, is_backward)
+        if found is None:
+            _late("post_grad_passes")(gm, is_inference)
+            _log_graph("post_grad_graphs", "AFTER POST GRAD", gm)
+            expand_lowerings(gm)
+            if place is not None:
+                place.save(gm)
+        else:
+            gm = found
         artifacts.fx_graph_transformed(gm, example_inputs)
         faults.inject(gm)
         compiled = _lowered(gm, example_inputs, artifacts)
@@ -129,8 +152,13 @@ def _mode_of_graph(gm: fx.GraphModule) -> object:
 
 
 def _lowered(
-    gm: fx.GraphModule, example_inputs: Sequence[object], artifacts: object
+    gm: fx.GraphModule,
+    example_inputs: Sequence[object] | None,
+    artifacts: object,
+    dynamic: bool = False,
 ) -> Callable[[list[object]], Sequence[object]]:
+    """The compiled graph. Without inputs its first plan is made when it is called; `dynamic` says
+    that sizes differ from those of the inputs."""
     try:
         compiled, made = compiled_graph(gm, example_inputs)
     except NotLowered as reason:
@@ -146,8 +174,9 @@ def _lowered(
         metrics.num_bytes_accessed += nbytes
         if config.debug:
             print(text)
-    artifacts.plan(gm, example_inputs, None if made is None else compiled)
-    return FirstCall(compiled, gm) if is_symbolic(example_inputs) else compiled
+    artifacts.plan(gm, example_inputs or (), None if made is None else compiled)
+    dynamic = dynamic or example_inputs is None or is_symbolic(example_inputs)
+    return FirstCall(compiled, gm) if dynamic else compiled
 
 
 # ---- a model --------------------------------------------------------------------------------
@@ -155,11 +184,12 @@ def _lowered(
 
 def _partition(joint: fx.GraphModule, inputs: Sequence[object], **kwargs: object) -> tuple:
     if config.use_joint_graph_passes:
-        joint_graph_passes(joint)
+        _late("joint_graph_passes")(joint)
     chosen = config.custom_partitioner_fn
     if chosen is not None:
         return chosen(joint, inputs, **kwargs)
-    return min_cut_rematerialization_partition(joint, inputs, compiler="inductor", **kwargs)
+    divide = _late("min_cut_rematerialization_partition")
+    return divide(joint, inputs, compiler="inductor", **kwargs)
 
 
 class _Flat(torch.nn.Module):
@@ -244,28 +274,89 @@ def _compile_flat(
 ) -> Callable:
     from torch._inductor import freezing
 
+    keeper: Keeper | None = None
+    if inner_compile is compile_fx_inner and decompositions is None:
+        keeper, kept = open_function(model, inputs, AOTConfig(None, None, None, {}))
+        found = None if kept is None else _taken(kept, inputs, patches)
+        if found is not None:
+            return found
     if isinstance(model, fx.GraphModule) and config.use_pre_grad_passes:
         _log_graph("pre_grad_graphs", "BEFORE PRE GRAD", model)
-        pre_grad_passes(model, inputs)
+        _late("pre_grad_passes")(model, inputs)
 
     def compiler(gm: fx.GraphModule, args: Sequence[object], **which: bool) -> Callable:
         with _patched(patches):
             if which.get("is_inference") and config.use_joint_graph_passes:
-                joint_graph_passes(gm)
-            return inner_compile(gm, args, **which)
+                _late("joint_graph_passes")(gm)
+            compiled = inner_compile(gm, args, **which)
+            if keeper is not None:
+                backward = which.get("is_backward")
+                kind = "inference" if which.get("is_inference") else "forward"
+                keeper.note("backward" if backward else kind)
+            return compiled
 
     forward = functools.partial(compiler, is_inference=False)
     backward = functools.partial(compiler, is_backward=True)
     inference = functools.partial(compiler, is_inference=True)
     if config.freezing and not torch.is_grad_enabled():
         inference = freezing.freezing_compiler(model, inputs, inference)
-    return aot_module_simplified(
+    return _late("aot_module_simplified")(
         model,
         inputs,
         fw_compiler=forward,
         bw_compiler=backward,
         inference_compiler=inference,
         partition_fn=_partition,
-        decompositions=select_decomp_table() if decompositions is None else decompositions,
+        decompositions=_late("select_decomp_table")() if decompositions is None else decompositions,
         keep_inference_input_mutations=True,
+        cache_info=keeper,
     )
+
+
+# ---- what was compiled before ---------------------------------------------------------------
+
+
+def _stored_graph(gm: fx.GraphModule, examples: Sequence[object] | None, dynamic: bool) -> Callable:
+    """A graph from the store, lowered."""
+    from torch._inductor import debug, faults
+
+    faults.inject(gm)
+    with (
+        dynamo_timed("compile_fx_inner", phase_name="inductor_compile"),
+        debug.debug_context(gm, examples or ()) as artifacts,
+    ):
+        compiled = _lowered(gm, examples, artifacts, dynamic)
+    counters["inductor"]["compiled_graphs"] += 1
+    return compiled
+
+
+def _like(data: object) -> object:
+    """An input without data, by what describe_input said of it."""
+    if not isinstance(data, list):
+        return data["value"]
+    dtype, size, stride = data[:3]
+    dtype = getattr(torch, str(dtype).removeprefix("torch."))
+    return torch.empty_strided(size, stride, dtype=dtype, device="meta")
+
+
+def _taken(kept: Entry, inputs: Sequence[object], patches: Patches | None) -> Callable | None:
+    """A function of the inputs from what is kept of it; None where a part has gone meanwhile."""
+    forward = graph_cache.FxGraphCache.load(kept.forward)
+    backward = None if kept.backward is None else graph_cache.FxGraphCache.load(kept.backward)
+    if forward is None or (kept.meta.is_train and backward is None):
+        return None
+    with torch.utils._python_dispatch._disable_current_modes():
+        run_forward = _stored_graph(forward, inputs, kept.dynamic)
+
+    def compile_backward() -> Callable:
+        with _patched(patches):
+            given = None if kept.dynamic else [_like(v) for v in kept.backward_inputs]
+            return _stored_graph(backward, given, kept.dynamic)
+
+    later = CompiledBackward(compile_backward) if kept.meta.is_train else None
+    compiled = assembled(kept.meta, run_forward, later)
+
+    def run(*args: object) -> list[object]:
+        return compiled([*args])
+
+    return run

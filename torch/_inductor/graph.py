@@ -102,10 +102,10 @@ def _compile_hot_kernels() -> None:
 
 
 def compiled_graph(
-    module: fx.GraphModule, example_inputs: Sequence[object]
+    module: fx.GraphModule, example_inputs: Sequence[object] | None
 ) -> tuple[torch._C._inductor.Compiled, tuple[str, int, int, int] | None]:
     """The compiled function, and for inputs of known shapes what it will run: the text of the plan,
-    kernels, calls and bytes. Raises NotLowered."""
+    kernels, calls and bytes. Without inputs no plan is made. Raises NotLowered."""
     torch._C._inductor.set_compiler(
         _compile_hot_kernels if config.cpp.compile_hot_kernels else None,
         config.cpp.hot_kernel_elements,
@@ -121,6 +121,8 @@ def compiled_graph(
             fx.Node,
             reader.numbers,
         )
+        if example_inputs is None:
+            return compiled, None
         if is_symbolic(example_inputs):
             return compiled, _prepared_for_hints(compiled, example_inputs)
         return compiled, compiled.prepare(list(example_inputs))

@@ -3,6 +3,7 @@ again from their base when the compiled function has run."""
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections import defaultdict
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from torch._functorch._aot_autograd.schemas import (
 if TYPE_CHECKING:
     from torch._functorch._aot_autograd.trace import _Run
 
-__all__ = ["alias_of", "classify_outputs", "view_chain"]
+__all__ = ["ViewStep", "alias_of", "classify_outputs", "view_chain"]
 
 
 def _by_memory(run: _Run) -> dict[int, list[int]]:
@@ -126,6 +127,20 @@ def _place_in_group(
 # ---- making them again ----------------------------------------------------------------------
 
 
+@dataclasses.dataclass(frozen=True)
+class ViewStep:
+    """A view operator as a function of its tensor; `pick` is which of several results."""
+
+    target: torch._ops.OpOverload
+    args: tuple
+    kwargs: dict[str, object]
+    pick: int | None = None
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        found = self.target(tensor, *self.args, **self.kwargs)
+        return found if self.pick is None else found[self.pick]
+
+
 def view_chain(
     run: _Run, info: OutputAliasInfo, node: object, meta: ViewAndMutationMeta
 ) -> list[Callable[[Tensor], Tensor]] | None:
@@ -174,13 +189,7 @@ def _step(node: fx.Node) -> tuple[Callable[[Tensor], Tensor], fx.Node] | None:
     first, *rest = node.args
     if len(node.all_input_nodes) != 1 or first is not node.all_input_nodes[0]:
         return None
-    kwargs = dict(node.kwargs)
-
-    def view(tensor: Tensor) -> Tensor:
-        found = target(tensor, *rest, **kwargs)
-        return found if pick is None else found[pick]
-
-    return view, first
+    return ViewStep(target, tuple(rest), dict(node.kwargs), pick), first
 
 
 def alias_of(base: Tensor, info: OutputAliasInfo, computed: Tensor) -> Tensor:

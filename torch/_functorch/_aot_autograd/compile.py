@@ -3,7 +3,7 @@ runtime around them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import fx
@@ -11,9 +11,8 @@ from torch._functorch._aot_autograd.graph_names import graph_being_compiled
 from torch._functorch._aot_autograd.random import moves_generator
 from torch._functorch._aot_autograd.runtime import (
     CompiledBackward,
-    autograd_function,
+    assembled,
     boxed,
-    runtime_function,
 )
 from torch._functorch._aot_autograd.schemas import (
     AOTConfig,
@@ -33,8 +32,10 @@ def compile_traced(traced: Traced, config: AOTConfig) -> Callable[[list[object]]
             compiled = boxed(compiler(traced.module, traced.example_inputs))
         if traced.meta.moves_generator:
             compiled = moves_generator(compiled, _dense_returns(traced.meta))
-        return runtime_function(_untrained(compiled, traced.meta), traced.meta)
-    return runtime_function(_trained(traced, config), traced.meta)
+        if config.cache_info is not None:
+            config.cache_info.save(traced.meta)
+        return assembled(traced.meta, compiled)
+    return assembled(traced.meta, *_trained(traced, config))
 
 
 def _dense_returns(meta: ViewAndMutationMeta) -> int:
@@ -42,32 +43,8 @@ def _dense_returns(meta: ViewAndMutationMeta) -> int:
     return sum(1 if w is None else w.count() for w in meta.return_layout.wrappers)
 
 
-def _untrained(
-    call: Callable, meta: ViewAndMutationMeta
-) -> Callable[[list[object]], Sequence[object]]:
-    """A graph without a derivative, on wrappers as on plain tensors."""
-    inputs, returned = meta.input_layout, meta.return_layout
-
-    def run(args: list[object]) -> Sequence[object]:
-        found = call(args)
-        return found if isinstance(found, (list, tuple)) else [found]
-
-    def run_wrapped(args: list[object]) -> Sequence[object]:
-        args[:] = inputs.flatten(args)
-        return returned.restore(run(args))
-
-    chosen = run if inputs.plain and returned.plain else run_wrapped
-
-    def run_without_history(args: list[object]) -> Sequence[object]:
-        # A compiled graph may call operators that would be recorded.
-        with torch.no_grad():
-            return chosen(args)
-
-    recorded = any(info.requires_grad for info in meta.input_info)
-    return run_without_history if recorded else chosen
-
-
-def _trained(traced: Traced, config: AOTConfig) -> Callable[[list[object]], Sequence[object]]:
+def _trained(traced: Traced, config: AOTConfig) -> tuple[Callable, CompiledBackward]:
+    """The compiled forward graph, and the backward graph to be compiled when it is needed."""
     meta = traced.meta
     inside = meta.written_in_graph
     returns = _dense_returns(meta)
@@ -78,8 +55,7 @@ def _trained(traced: Traced, config: AOTConfig) -> Callable[[list[object]], Sequ
         num_fwd_outputs=len(inside) + returns + offsets,
     )
     _move_writes(forward, traced)
-    num_syms = _count_saved_syms(forward, returns)
-    meta.num_symints_saved_for_bw = num_syms
+    meta.num_symints_saved_for_bw = _count_saved_syms(forward, returns)
     count = len(traced.example_inputs) - len(meta.traced_tangents) - 2 * offsets
     with graph_being_compiled(config, "forward"):
         compiled_forward = boxed(config.fw_compiler(forward, traced.example_inputs[:count]))
@@ -90,9 +66,11 @@ def _trained(traced: Traced, config: AOTConfig) -> Callable[[list[object]], Sequ
     def compile_backward() -> Callable:
         with graph_being_compiled(config, "backward"):
             compiled = config.bw_compiler(backward, inputs)
+        if config.cache_info is not None:
+            config.cache_info.save(meta, inputs)
         return moves_generator(boxed(compiled), -1) if offsets else compiled
 
-    return autograd_function(compiled_forward, CompiledBackward(compile_backward), meta, num_syms)
+    return compiled_forward, CompiledBackward(compile_backward)
 
 
 def _count_saved_syms(forward: fx.GraphModule, returns: int) -> int:

@@ -14,7 +14,7 @@ from torch._functorch._aot_autograd.schemas import (
 )
 from torch._functorch._aot_autograd.subclasses import Layout
 
-__all__ = ["CompiledBackward", "boxed", "make_boxed_func", "runtime_function"]
+__all__ = ["CompiledBackward", "assembled", "boxed", "make_boxed_func", "runtime_function"]
 
 _TWICE = "torch.compile with aot_autograd does not currently support double backward"
 
@@ -148,8 +148,8 @@ class _Tangents:
 
     def __init__(self, meta: ViewAndMutationMeta) -> None:
         self.layout = meta.tangent_layout
-        self.strides = [_known_strides(t) for t in meta.traced_tangents]
-        self.contiguous = [t.is_contiguous() for t in meta.traced_tangents]
+        self.strides = [form.strides for form in meta.tangent_forms]
+        self.contiguous = [form.contiguous for form in meta.tangent_forms]
 
     def __call__(self, tangents: Sequence[Tensor]) -> list[Tensor]:
         if not self.layout.plain or any(type(t) is not Tensor for t in tangents):
@@ -168,14 +168,6 @@ class _Tangents:
             return tangent.contiguous() if self.contiguous[place] else tangent
         shape, dtype, device = tangent.shape, tangent.dtype, tangent.device
         return torch.empty_strided(shape, wanted, dtype=dtype, device=device).copy_(tangent)
-
-
-def _known_strides(traced: Tensor) -> tuple[int, ...] | None:
-    """The strides of a tensor; None where they, or sizes, are symbols."""
-    if traced.layout is not torch.strided:
-        return None
-    numbers = (*traced.shape, *traced.stride())
-    return None if any(isinstance(n, torch.SymInt) for n in numbers) else tuple(traced.stride())
 
 
 def autograd_function(
@@ -268,3 +260,41 @@ class _Anchored(torch.autograd.Function):
     @staticmethod
     def backward(ctx: object, *grads: Tensor) -> None:
         raise RuntimeError(_TWICE)
+
+
+# ---- both together --------------------------------------------------------------------------
+
+
+def assembled(
+    meta: ViewAndMutationMeta, forward: Callable, backward: CompiledBackward | None = None
+) -> Callable[[list[object]], list[object]]:
+    """The runtime around compiled graphs: a boxed function of the flat arguments."""
+    if backward is None:
+        return runtime_function(_untrained(forward, meta), meta)
+    call = autograd_function(forward, backward, meta, meta.num_symints_saved_for_bw)
+    return runtime_function(call, meta)
+
+
+def _untrained(
+    call: Callable, meta: ViewAndMutationMeta
+) -> Callable[[list[object]], Sequence[object]]:
+    """A graph without a derivative, on wrappers as on plain tensors."""
+    inputs, returned = meta.input_layout, meta.return_layout
+
+    def run(args: list[object]) -> Sequence[object]:
+        found = call(args)
+        return found if isinstance(found, (list, tuple)) else [found]
+
+    def run_wrapped(args: list[object]) -> Sequence[object]:
+        args[:] = inputs.flatten(args)
+        return returned.restore(run(args))
+
+    chosen = run if inputs.plain and returned.plain else run_wrapped
+
+    def run_without_history(args: list[object]) -> Sequence[object]:
+        # A compiled graph may call operators that would be recorded.
+        with torch.no_grad():
+            return chosen(args)
+
+    recorded = any(info.requires_grad for info in meta.input_info)
+    return run_without_history if recorded else chosen

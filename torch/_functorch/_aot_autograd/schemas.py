@@ -17,7 +17,9 @@ __all__ = [
     "MutationType",
     "OutputAliasInfo",
     "OutputType",
+    "TangentForm",
     "ViewAndMutationMeta",
+    "tangent_form",
 ]
 
 
@@ -111,6 +113,24 @@ class OutputAliasInfo:
 
 
 @dataclasses.dataclass
+class TangentForm:
+    """How a tangent lies in memory: its strides, None where they or sizes are symbols, and whether
+    it is contiguous."""
+
+    strides: tuple[int, ...] | None
+    contiguous: bool
+
+
+def tangent_form(traced: torch.Tensor) -> TangentForm:
+    """The form of a tensor that stood for a tangent."""
+    if traced.layout is not torch.strided:
+        return TangentForm(None, False)
+    numbers = (*traced.shape, *traced.stride())
+    known = not any(isinstance(n, torch.SymInt) for n in numbers)
+    return TangentForm(tuple(traced.stride()) if known else None, traced.is_contiguous())
+
+
+@dataclasses.dataclass
 class ViewAndMutationMeta:
     """Everything that the runtime needs to know of a graph. Forward graphs return the new values of
     `written` inputs, then the outputs, then the intermediate bases."""
@@ -120,6 +140,7 @@ class ViewAndMutationMeta:
     num_intermediate_bases: int
     is_train: bool
     traced_tangents: list[torch.Tensor] = dataclasses.field(default_factory=list)
+    tangent_forms: list[TangentForm] = dataclasses.field(default_factory=list)
     # Positions among the returned values that take part in the backward pass.
     differentiable: list[int] = dataclasses.field(default_factory=list)
     grad_enabled_mutation: bool | None = None
@@ -186,6 +207,7 @@ class AOTConfig:
     inference_compiler: Callable | None = None
     enable_log: bool = True
     pre_dispatch: bool = False
+    # Keeps what is compiled (torch._inductor.function_cache.Keeper).
     cache_info: object | None = None
     loss_index: int | None = None
 

@@ -22,6 +22,7 @@ from torch._functorch._aot_autograd.schemas import (
     InputAliasInfo,
     OutputType,
     ViewAndMutationMeta,
+    tangent_form,
 )
 from torch._functorch._aot_autograd.subclasses import Layout, parts_of, wrapper_of
 from torch.fx._lazy_graph_module import _LazyGraphModule
@@ -290,6 +291,7 @@ def _differentiate(
         outer = wrapper_of(out)
         wrapped.append(given[0] if outer is None else outer.build(iter(given)))
     meta.traced_tangents = tangents
+    meta.tangent_forms = [tangent_form(t) for t in tangents]
     meta.tangent_layout = Layout(wrapped)
     if run.random is not None:
         run.backward_states = run.random.begin(run.recording.placeholder, "bwd")
