@@ -1,9 +1,8 @@
-"""Names that programs look for in the extension module and that need no C++: what compiled scripts
-are made of (there is no script compiler, so the classes have no instances and its switches change
-nothing), and a few questions. torch._C answers them from here at their first use."""
+"""Names that programs look for in the extension module and that need no C++: kinds of types,
+switches of executors that this library does not have, and a few questions. torch._C finds them here
+at their first use; what graphs of scripted code are made of is in torch.jit._native_names."""
 
 import torch
-from torch import _later
 from torch._file_check import FileCheck  # noqa: F401
 from torch._schema_info import (  # noqa: F401
     _is_alias_of,
@@ -13,33 +12,38 @@ from torch._schema_info import (  # noqa: F401
     _SchemaInfo,
 )
 
-globals().update(
-    _later.names(
-        "torch._C",
-        "Block Graph Node ScriptFunction Use Value",
-    )
-)
-
-
 class _KindOfType(type):
-    """The class of the classes of types: a type is an instance of the one of its kind."""
+    """The class of the classes of types: a type is an instance of the one of its kind, be it a type
+    of a schema or one of scripted code. Calling one makes a type of scripted code."""
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, torch._C.Type) and value.kind() == cls.__name__
+        if isinstance(value, torch._C.Type):
+            return value.kind() == cls.__name__
+        from torch.jit import _types
+
+        return isinstance(value, _types.Type) and value.kind() == cls.__name__
+
+    def __call__(cls, *parts):
+        from torch.jit import _types
+
+        makers = {"TupleType": lambda parts: _types.tuple_of(*parts), "OptionalType": _types.optional}
+        return makers.get(cls.__name__, getattr(_types, cls.__name__).of)(*parts)
+
+    def __getattr__(cls, name: str):
+        from torch.jit import _types
+
+        return getattr(getattr(_types, cls.__name__), name)
 
 
 def _kind(name: str) -> _KindOfType:
-    def refuse(self: object, *args: object) -> None:
-        raise NotImplementedError(f"torch._C.{name}: types are made by parsing a schema")
-
-    text = "The types of schemas of this kind; isinstance tells."
-    body = {"__module__": "torch._C", "__doc__": text, "__init__": refuse}
-    return _KindOfType(name, (), body)
+    text = "Types of this kind; isinstance tells."
+    return _KindOfType(name, (), {"__module__": "torch._C", "__doc__": text})
 
 
 for _name in (
-    "AnyType BoolType DeviceObjType DictType FloatType IntType ListType NoneType NumberType "
-    "OptionalType StringType TensorType TupleType"
+    "AnyType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType "
+    "IntType InterfaceType ListType NoneType NumberType OptionalType PyObjectType StreamObjType "
+    "StringType TensorType TupleType UnionType"
 ).split():
     globals()[_name] = _kind(_name)
 
@@ -149,6 +153,11 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(_MODULES[name])
+    if not name.startswith("__"):
+        from torch.jit import _native_names
+
+        if hasattr(_native_names, name):
+            return getattr(_native_names, name)
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 

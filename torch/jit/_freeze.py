@@ -8,7 +8,7 @@ from torch.jit._classes import unique_name
 from torch.jit._function import ScriptFunction
 from torch.jit._ir import Graph, Value
 from torch.jit._modules import RecursiveScriptModule
-from torch.jit._passes import eliminate_common_expressions, eliminate_dead_code
+from torch.jit._rewrites import eliminate_common_expressions, eliminate_dead_code
 from torch.jit._trace import TraceSource
 
 

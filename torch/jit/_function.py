@@ -16,7 +16,7 @@ from torch.jit._annotations import PythonTypes, from_python, qualified_name
 from torch.jit._compiler import Compiler
 from torch.jit._ir import Graph, Source
 from torch.jit._lower import define
-from torch.jit._passes import eliminate_dead_code, inline
+from torch.jit._rewrites import eliminate_dead_code, inline
 from torch.jit._schema import NO_DEFAULT
 from torch.jit._syntax import free_names
 

@@ -21,7 +21,8 @@ def method_of(kind, name: str) -> object | None:
     if owner is None or not owner.__module__.startswith("torch.nn.modules"):
         return None
     text = None
-    writer = _WRITERS.get((owner.__name__, name))
+    written = (_WRITERS.get((base.__name__, name)) for base in owner.__mro__)
+    writer = next((w for w in written if w is not None), None)
     if writer is not None:
         text = writer(kind)
     elif name == "forward":
@@ -69,6 +70,10 @@ def _compile(text: str, label: str, name: str) -> object:
         "Tuple": tuple,
         "List": list,
     }
+    if "_ASMoutput" in text:
+        from torch.nn.modules.adaptive import _ASMoutput
+
+        scope["_ASMoutput"] = _ASMoutput
     exec(compile(text, filename, "exec"), scope)
     return scope[name]
 
@@ -274,7 +279,164 @@ def _instance_norm(kind) -> str:
 """
 
 
+def _batch_norm_alone(kind) -> str:
+    """Without processes that work together there is one batch: scripted code has no others."""
+    return """def forward(self, input: Tensor) -> Tensor:
+    if input.dim() < 2:
+        raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+    batch = self.training or (self.running_mean is None and self.running_var is None)
+    rate = 0.0 if self.momentum is None else self.momentum
+    if self.training and self.num_batches_tracked is not None:
+        self.num_batches_tracked.add_(1)
+        if self.momentum is None:
+            rate = 1.0 / float(self.num_batches_tracked)
+    return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
+                        batch, rate, self.eps)
+"""
+
+
+def _cross_map(kind) -> str:
+    return """def forward(self, input: Tensor) -> Tensor:
+    if input.dim() != 4:
+        raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+    half = (int(self.size) - 1) // 2
+    square = input * input
+    total = F.pad(square, [0, 0, 0, 0, half, half]).unfold(1, 2 * half + 1, 1).sum(-1)
+    total[:, half + 1:] += square[:, :1]
+    scale = total * (self.alpha / float(self.size)) + self.k
+    return input / scale.pow(self.beta)
+"""
+
+
+def _encoder(kind) -> str:
+    last = "output" if str(kind.attributes.get("norm", "NoneType")) == "NoneType" else (
+        "self.norm(output)")  # fmt: skip
+    return f"""def forward(self, src: Tensor, mask: Optional[Tensor] = None,
+            src_key_padding_mask: Optional[Tensor] = None,
+            is_causal: Optional[bool] = None) -> Tensor:
+    output = src
+    causal = False if is_causal is None else is_causal
+    for layer in self.layers:
+        output = layer(output, src_mask=mask, is_causal=causal,
+                       src_key_padding_mask=src_key_padding_mask)
+    return {last}
+"""
+
+
+def _decoder(kind) -> str:
+    last = "output" if str(kind.attributes.get("norm", "NoneType")) == "NoneType" else (
+        "self.norm(output)")  # fmt: skip
+    return f"""def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Optional[Tensor] = None,
+            memory_mask: Optional[Tensor] = None, tgt_key_padding_mask: Optional[Tensor] = None,
+            memory_key_padding_mask: Optional[Tensor] = None,
+            tgt_is_causal: Optional[bool] = None, memory_is_causal: bool = False) -> Tensor:
+    output = tgt
+    causal = False if tgt_is_causal is None else tgt_is_causal
+    for layer in self.layers:
+        output = layer(output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                       tgt_key_padding_mask=tgt_key_padding_mask,
+                       memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal,
+                       memory_is_causal=memory_is_causal)
+    return {last}
+"""
+
+
+def _transformer(kind) -> str:
+    masks = "".join(
+        f", {of}_{kind}: Optional[Tensor] = None"
+        for kind in ("mask", "key_padding_mask")
+        for of in ("src", "tgt", "memory")
+    )
+    return f"""def forward(self, src: Tensor, tgt: Tensor{masks},
+            src_is_causal: Optional[bool] = None, tgt_is_causal: Optional[bool] = None,
+            memory_is_causal: bool = False) -> Tensor:
+    batch = 0 if self.batch_first else 1
+    if src.dim() == 3 and tgt.dim() == 3 and src.size(batch) != tgt.size(batch):
+        raise RuntimeError("the batch number of src and tgt must be equal")
+    if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+        raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+    memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask,
+                          is_causal=src_is_causal)
+    return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                        tgt_key_padding_mask=tgt_key_padding_mask,
+                        memory_key_padding_mask=memory_key_padding_mask,
+                        tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+"""
+
+
+def _unpool(kind) -> str:
+    n = len(kind.attributes["kernel_size"].contained) if "kernel_size" in kind.attributes else len(
+        _constant(kind, "kernel_size", ()))  # fmt: skip
+    return f"""def forward(self, input: Tensor, indices: Tensor,
+            output_size: Optional[List[int]] = None) -> Tensor:
+    return F.max_unpool{n}d(input, indices, self.kernel_size, self.stride, self.padding,
+                            output_size)
+"""
+
+
+def _adaptive(kind) -> str:
+    cutoffs = [n for n in kind.attributes if n == "cutoffs"]
+    count = len(kind.attributes["tail"].attributes) if cutoffs else 0
+    tails = "".join(
+        f"""    inside = (target >= cutoffs[{i}]) & (target < cutoffs[{i + 1}])
+    rows = inside.nonzero().reshape(-1)
+    used += rows.numel()
+    if rows.numel() > 0:
+        relative = target.index_select(0, rows) - cutoffs[{i}]
+        found = F.log_softmax(self.tail[{i}](input.index_select(0, rows)), dim=1)
+        gather.index_fill_(0, rows, self.shortlist_size + {i})
+        output = output.index_copy(0, rows, found.gather(1, relative.unsqueeze(1)).squeeze(1))
+"""
+        for i in range(count)
+        if f"{i}" in kind.attributes["tail"].attributes
+    )
+    return f"""def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
+    batched = target_.dim() > 0
+    input = input_ if batched else input_.unsqueeze(0)
+    target = target_ if batched else target_.unsqueeze(0)
+    if input.dim() != 2 or target.dim() != 1 or input.size(0) != target.size(0):
+        raise RuntimeError("Input and target should have the same size in the batch dimension.")
+    cutoffs = self.cutoffs
+    output = torch.zeros([target.size(0)], dtype=input.dtype, device=input.device)
+    gather = target.clone()
+    used = ((target >= 0) & (target < cutoffs[0])).nonzero().size(0)
+{tails}    if used != target.numel():
+        raise RuntimeError(f"Target values should be in [0, {{self.n_classes - 1}}]")
+    head = F.log_softmax(self.head(input), dim=1)
+    output = output + head.gather(1, gather.unsqueeze(1)).squeeze(1)
+    loss = (-output).mean()
+    if not batched:
+        output = output.squeeze(0)
+    return _ASMoutput(output, loss)
+"""
+
+
+def _triplet(kind) -> str:
+    return """def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    near = self.distance_function(anchor, positive)
+    far = self.distance_function(anchor, negative)
+    if self.swap:
+        far = torch.minimum(far, self.distance_function(positive, negative))
+    loss = torch.clamp_min(self.margin + near - far, 0)
+    if self.reduction == "mean":
+        return loss.mean()
+    if self.reduction == "sum":
+        return loss.sum()
+    return loss
+"""
+
+
 _WRITERS = {
+    ("Transformer", "forward"): _transformer,
+    ("TransformerDecoder", "forward"): _decoder,
+    ("MaxUnpool1d", "forward"): _unpool,
+    ("MaxUnpool2d", "forward"): _unpool,
+    ("MaxUnpool3d", "forward"): _unpool,
+    ("SyncBatchNorm", "forward"): _batch_norm_alone,
+    ("CrossMapLRN2d", "forward"): _cross_map,
+    ("TransformerEncoder", "forward"): _encoder,
+    ("AdaptiveLogSoftmaxWithLoss", "forward"): _adaptive,
+    ("TripletMarginWithDistanceLoss", "forward"): _triplet,
     ("_ConvTransposeNd", "forward"): _transposed,
     ("_InstanceNorm", "forward"): _instance_norm,
     ("LSTM", "forward"): _recurrent("lstm", True),

@@ -178,11 +178,13 @@ class FunctionText:
 
     def definition(self, function, indent: int, name: str) -> str:
         params = []
-        for p, value in zip(function.arguments, self.block.params, strict=True):
+        open_ones = [i for i, p in enumerate(function.arguments) if p.default is NO_DEFAULT]
+        for i, (p, value) in enumerate(zip(function.arguments, self.block.params, strict=True)):
             self.names[value] = self.fresh(p.name) if p.name in self.used else p.name
             self.used.add(p.name)
             default = ""
-            if p.default is not NO_DEFAULT:
+            # Calls in archives give every argument: a default before one without is not needed.
+            if p.default is not NO_DEFAULT and i > max(open_ones, default=-1):
                 default = "=" + self.printer.constant(p.default, _plain_type(p))
                 if default.startswith("=annotate("):
                     default = "=" + default.partition(", ")[2][:-1]

@@ -206,14 +206,14 @@ def library_function(thing: object) -> Sugar | None:
     module, name = getattr(thing, "__module__", None), getattr(thing, "__name__", None)
     if not isinstance(module, str) or not module.startswith("torch.") or not isinstance(name, str):
         return None
-    from torch.jit import _functional
+    from torch.jit import _functional, _functional_pooling
 
     known = _functional.REPLACED.get((module, name))
     if known is None:
         public = getattr(torch.nn.functional, name, None)
         if public is not thing:
             return None
-        known = _functional.FUNCTIONS.get(name)
+        known = _functional.FUNCTIONS.get(name) or _functional_pooling.FUNCTIONS.get(name)
     if known is None:
         return None
     from torch.jit._function import script_python

@@ -49,6 +49,7 @@ class Argument(typing.NamedTuple):
     default: object = NO_DEFAULT
     kwarg_only: bool = False
     write: bool = False
+    alias: str = ""
 
     def has_default_value(self) -> bool:
         return self.default is not NO_DEFAULT
@@ -113,17 +114,16 @@ class _Reader:
         self.at += 1
         return True
 
-    def alias(self) -> bool:
-        """Skips an alias annotation; whether it says that the argument is written."""
-        if self.peek() != "(":
-            return False
-        write = False
+    def alias(self) -> str:
+        """The text of an alias annotation: "a!", "b -> *"."""
+        text = ""
+        self.take("(")
         while (token := self.take()) != ")":
-            write |= token == "!"
-        return write
+            text += token
+        return text
 
-    def type(self) -> tuple[T.Type, int | None, bool]:
-        size, write = None, False
+    def type(self) -> tuple[T.Type, int | None, str]:
+        size, alias = None, ""
         if self.accept("("):
             parts = []
             while not self.accept(")"):
@@ -134,7 +134,7 @@ class _Reader:
             made = self.named()
         while True:
             if self.peek() == "(":
-                write |= self.alias()
+                alias += self.alias()
             elif self.accept("["):
                 if self.peek() != "]":
                     size = int(self.take())
@@ -143,7 +143,7 @@ class _Reader:
             elif self.accept("?"):
                 made = T.OptionalType.of(made)
             else:
-                return made, size, write
+                return made, size, alias
 
     def named(self) -> T.Type:
         name = self.take()
@@ -192,11 +192,12 @@ def parse(text: str) -> Schema:
         elif reader.accept("*"):
             kwarg_only = True
         else:
-            type, size, write = reader.type()
+            type, size, alias = reader.type()
             label = reader.take()
             default = reader.default() if reader.accept("=") else NO_DEFAULT
             default = _fitting(default, type)
-            arguments.append(Argument(label, type, size, default, kwarg_only, write))
+            write = "!" in alias
+            arguments.append(Argument(label, type, size, default, kwarg_only, write, alias))
         reader.accept(",")
     reader.take("->")
     returns, varret = _returns(reader)
@@ -218,15 +219,16 @@ def _returns(reader: _Reader) -> tuple[list[Argument], bool]:
     if reader.accept("..."):
         return [], True
     if not reader.accept("("):
-        return [Argument("", reader.type()[0])], False
+        type, _, alias = reader.type()
+        return [Argument("", type, alias=alias)], False
     out = []
     while not reader.accept(")"):
         if reader.accept("..."):
             reader.take(")")
             return out, True
-        type = reader.type()[0]
+        type, _, alias = reader.type()
         name = reader.take() if reader.peek() not in (",", ")") else ""
-        out.append(Argument(name, type))
+        out.append(Argument(name, type, alias=alias))
         reader.accept(",")
     return out, False
 

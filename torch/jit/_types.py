@@ -101,7 +101,137 @@ def _simple(kind: str, graph: str, annotation: str | None = None) -> type[Type]:
     return made
 
 
-TensorType = _simple("TensorType", "Tensor")
+class TensorType(Type):
+    """Tensor. A graph may know more of a tensor: see SizedTensor."""
+
+    kind_name = "TensorType"
+
+    def __repr__(self) -> str:
+        return "Tensor"
+
+    def sizes(self) -> list[int] | None:
+        return None
+
+    strides = sizes
+
+    def symbolic_sizes(self) -> list[int] | None:
+        return None
+
+    def varyingSizes(self) -> list[int | None] | None:
+        return None
+
+    def dim(self) -> int | None:
+        return None
+
+    def dtype(self) -> torch.dtype | None:
+        return None
+
+    def device(self) -> torch.device | None:
+        return None
+
+    def requiresGrad(self) -> bool | None:
+        return None
+
+    requires_grad = requiresGrad
+
+    def undefined(self) -> bool:
+        return False
+
+    def with_sizes(self, sizes) -> SizedTensor:
+        return SizedTensor(None if sizes is None else tuple(sizes), self.dtype(), self.device())
+
+    def with_dtype(self, dtype: torch.dtype | None) -> SizedTensor:
+        return SizedTensor(_tuple_or_none(self.varyingSizes()), dtype, self.device())
+
+    def with_device(self, device: torch.device | None) -> SizedTensor:
+        return SizedTensor(_tuple_or_none(self.varyingSizes()), self.dtype(), device)
+
+    @staticmethod
+    def create_from_tensor(tensor: torch.Tensor) -> SizedTensor:
+        return SizedTensor(tuple(tensor.shape), tensor.dtype, tensor.device, tensor.stride(),
+                           tensor.requires_grad)  # fmt: skip
+
+    @staticmethod
+    def getInferred() -> TensorType:
+        return Tensor
+
+
+def _tuple_or_none(sizes) -> tuple[int | None, ...] | None:
+    return None if sizes is None else tuple(sizes)
+
+
+class SizedTensor(TensorType):
+    """A tensor of which a graph knows dtype, device or sizes; a size may be open (None)."""
+
+    def __init__(self, sizes, dtype=None, device=None, strides=None, grad=None) -> None:
+        super().__init__()
+        self._sizes, self._dtype, self._device = sizes, dtype, device
+        self._strides, self._grad = strides, grad
+
+    def sizes(self) -> list[int] | None:
+        known = self._sizes is not None and None not in self._sizes
+        return list(self._sizes) if known else None
+
+    def strides(self) -> list[int] | None:
+        return None if self._strides is None else list(self._strides)
+
+    def varyingSizes(self) -> list[int | None] | None:
+        return None if self._sizes is None else list(self._sizes)
+
+    def symbolic_sizes(self) -> list[int] | None:
+        if self._sizes is None:
+            return None
+        return [-1 - i if n is None else n for i, n in enumerate(self._sizes)]
+
+    def dim(self) -> int | None:
+        return None if self._sizes is None else len(self._sizes)
+
+    def dtype(self) -> torch.dtype | None:
+        return self._dtype
+
+    def scalarType(self) -> str | None:
+        return _DTYPE_NAMES.get(self._dtype)
+
+    def device(self) -> torch.device | None:
+        return self._device
+
+    def requiresGrad(self) -> bool | None:
+        return self._grad
+
+    requires_grad = requiresGrad
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SizedTensor) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self._sizes, self._dtype, self._device, self._strides, self._grad
+
+    @property
+    def annotation_str(self) -> str:
+        return "Tensor"
+
+    def __repr__(self) -> str:
+        parts = [] if self._sizes is None else ["*" if n is None else str(n) for n in self._sizes]
+        if self._strides is not None:
+            parts.append(f"strides=[{', '.join(map(str, self._strides))}]")
+        if self._grad is not None:
+            parts.append(f"requires_grad={int(self._grad)}")
+        if self._device is not None:
+            parts.append(f"device={self._device}")
+        return f"{_DTYPE_NAMES.get(self._dtype, 'Tensor')}({', '.join(parts)})"
+
+
+_DTYPE_NAMES = {
+    torch.float32: "Float", torch.float64: "Double", torch.float16: "Half",
+    torch.bfloat16: "BFloat16", torch.int64: "Long", torch.int32: "Int", torch.int16: "Short",
+    torch.int8: "Char", torch.uint8: "Byte", torch.bool: "Bool", torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}  # fmt: skip
+TensorType.__str__ = TensorType.__repr__
+SizedTensor.__str__ = SizedTensor.__repr__
 IntType = _simple("IntType", "int")
 FloatType = _simple("FloatType", "float")
 BoolType = _simple("BoolType", "bool")
@@ -406,7 +536,7 @@ def members(type: Type) -> tuple[Type, ...]:
 
 def is_subtype(a: Type, b: Type) -> bool:
     """Whether every value of `a` is one of `b`."""
-    if a is b or b is Any:
+    if a is b or b is Any or (b is Tensor and isinstance(a, SizedTensor)):
         return True
     if isinstance(a, UnionType | OptionalType):
         return all(is_subtype(t, b) for t in members(a)) and b is not NoneT

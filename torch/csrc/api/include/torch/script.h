@@ -1,6 +1,6 @@
 // What programs that load scripted modules include, and most extensions that register operators.
-// Tensors, autograd and registration come with it; torch::jit itself does not exist in this
-// version.
+// torch::jit::load and torch::jit::Module are in torch/jit.h; tensors, autograd and registration
+// come with it.
 #pragma once
 #include <cassert>
 #include <map>
@@ -10,6 +10,7 @@
 
 #include <ATen/core/op_registration/op_registration.h>
 #include <torch/autograd.h>
+#include <torch/jit.h>
 #include <torch/library.h>
 #include <torch/types.h>
 #include <torch/utils.h>

@@ -90,8 +90,19 @@ void PickleWriter::tensor(const at::Tensor& given) {
   global("collections", "OrderedDict");
   out_ += ")RtR";
 }
+size_t PickleWriter::remember() {
+  const size_t place = remembered_++;
+  out_ += 'r';
+  for (int i = 0; i < 4; ++i) out_ += char(place >> (8 * i));
+  return place;
+}
+void PickleWriter::recall(size_t place) {
+  out_ += 'j';
+  for (int i = 0; i < 4; ++i) out_ += char(place >> (8 * i));
+}
 void PickleWriter::value(const at::IValue& v) {
   using Tag = at::IValue::Tag;
+  if (v.tag > Tag::String && other_ && other_(v)) return;
   const auto list = [&](const auto& values) {
     out_ += "](";
     for (const auto& each : values) value(at::IValue(each));
@@ -140,8 +151,9 @@ using Kind = Pickled::Kind;
 
 class Unpickler {
  public:
-  Unpickler(std::string_view bytes, const std::function<at::Tensor(const Pickled&)>& load)
-      : bytes_(bytes), load_(load) {}
+  Unpickler(std::string_view bytes, const std::function<at::Tensor(const Pickled&)>& load,
+            Objects objects)
+      : bytes_(bytes), load_(load), objects_(objects) {}
 
   PickledPtr run() {
     while (true) {
@@ -231,6 +243,9 @@ class Unpickler {
   bool container(uint8_t op);
   void storage();
   void reduce();
+  bool script_value(const std::string& name, const PickledPtr& arguments);
+  void instance();
+  void build();
   static std::vector<int64_t> integers(const Pickled& tuple) {
     std::vector<int64_t> out;
     for (const PickledPtr& item : tuple.items) {
@@ -242,6 +257,7 @@ class Unpickler {
 
   std::string_view bytes_;
   const std::function<at::Tensor(const Pickled&)>& load_;
+  const Objects objects_;
   size_t at_ = 0;
   std::vector<PickledPtr> stack_;
   std::vector<size_t> marks_;
@@ -266,11 +282,46 @@ void Unpickler::storage() {
   push(std::move(out));
 }
 
+// What only archives of scripted code ask for. False for anything else.
+bool Unpickler::script_value(const std::string& name, const PickledPtr& arguments) {
+  if (objects_ == Objects::Refused) return false;
+  constexpr std::string_view kMakers = "torch.jit._pickle.", kOwn = "__torch__";
+  if (name.compare(0, kOwn.size(), kOwn) == 0) {
+    PickledPtr out = make(Kind::Object);
+    out->text = name;
+    out->items.push_back(arguments);
+    push(std::move(out));
+    return true;
+  }
+  if (name.compare(0, kMakers.size(), kMakers) != 0 && name != "torch.device") return false;
+  TORCH_CHECK(!arguments->items.empty(), "the archive calls ", name, " without arguments");
+  push(arguments->items[0]); // a list that is typed already, or the text of a device
+  return true;
+}
+void Unpickler::instance() {
+  const PickledPtr arguments = pop(), cls = pop();
+  TORCH_CHECK(objects_ == Objects::Allowed && cls->kind == Kind::Global,
+              "archives hold tensors, numbers, texts, lists and dictionaries; this one makes an "
+              "instance of ",
+              cls->text);
+  PickledPtr out = make(Kind::Object);
+  out->text = cls->text;
+  out->items.push_back(arguments);
+  push(std::move(out));
+}
+// State for an instance; attributes of a dictionary (the metadata of a state_dict) are dropped.
+void Unpickler::build() {
+  PickledPtr state = pop();
+  TORCH_CHECK(!stack_.empty(), "the pickle in the archive is damaged");
+  if (stack_.back()->kind == Kind::Object) stack_.back()->items.assign(1, std::move(state));
+}
+
 void Unpickler::reduce() {
   const PickledPtr arguments = pop(), function = pop();
   TORCH_CHECK(arguments->kind == Kind::Tuple && function->kind == Kind::Global,
               "the pickle in the archive is damaged");
   const std::string& name = function->text;
+  if (script_value(name, arguments)) return;
   if (name == "collections.OrderedDict") return push(make(Kind::Dict));
   if (name == "torch._utils._rebuild_parameter") {
     TORCH_CHECK(!arguments->items.empty(), "the archive has a damaged parameter");
@@ -426,8 +477,11 @@ void Unpickler::step(uint8_t op) {
   case 'R':
     reduce();
     break;
-  case 'b': // BUILD: attributes of a dictionary (the metadata of a state_dict) are dropped
-    pop();
+  case 0x81: // NEWOBJ
+    instance();
+    break;
+  case 'b':
+    build();
     break;
   default:
     TORCH_CHECK_NOT_IMPLEMENTED(false, "archives: the pickle has an operation (", int(op),
@@ -437,8 +491,9 @@ void Unpickler::step(uint8_t op) {
 } // namespace
 
 PickledPtr read_pickle(std::string_view bytes,
-                       const std::function<at::Tensor(const Pickled& storage)>& load) {
-  return Unpickler(bytes, load).run();
+                       const std::function<at::Tensor(const Pickled& storage)>& load,
+                       Objects objects) {
+  return Unpickler(bytes, load, objects).run();
 }
 
 } // namespace torch::serialize

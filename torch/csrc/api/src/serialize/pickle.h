@@ -14,7 +14,20 @@ namespace torch::serialize {
 
 // An object in a pickle.
 struct Pickled {
-  enum class Kind { None, Bool, Int, Double, String, List, Tuple, Dict, Global, Storage, Tensor };
+  enum class Kind {
+    None,
+    Bool,
+    Int,
+    Double,
+    String,
+    List,
+    Tuple,
+    Dict,
+    Global,
+    Storage,
+    Tensor,
+    Object, // of the class `text`; its state is the only item
+  };
   Kind kind = Kind::None;
   int64_t number = 0; // Int and Bool; elements of a Storage
   double real = 0;
@@ -28,14 +41,21 @@ using PickledPtr = std::shared_ptr<Pickled>;
 class PickleWriter {
  public:
   // `store` keeps a storage's bytes and returns the name of its record.
-  explicit PickleWriter(std::function<std::string(const at::Tensor&)> store)
-      : store_(std::move(store)) {
+  // `other` is asked first about every value that is not a number, text or tensor.
+  explicit PickleWriter(std::function<std::string(const at::Tensor&)> store,
+                        std::function<bool(const at::IValue&)> other = nullptr)
+      : store_(std::move(store)), other_(std::move(other)) {
     out_ = "\x80\x02";
   }
   void begin_dict() { out_ += "}("; }
   void end_dict() { out_ += "u"; }
   void text(std::string_view value);
   void value(const at::IValue& value);
+  void global(const char* module, const char* name);
+  void raw(std::string_view operations) { out_ += operations; }
+  // Notes the value written last; recall() writes a reference to it.
+  size_t remember();
+  void recall(size_t place);
   std::string finish() {
     out_ += '.';
     return std::move(out_);
@@ -44,15 +64,20 @@ class PickleWriter {
  private:
   void integer(int64_t value);
   void real(double value);
-  void global(const char* module, const char* name);
   void tuple_of(at::IntArrayRef values);
   void tensor(const at::Tensor& tensor);
   std::function<std::string(const at::Tensor&)> store_;
+  std::function<bool(const at::IValue&)> other_;
   std::string out_;
+  size_t remembered_ = 0;
 };
+
+// Whether a pickle may hold instances of an archive's own classes. They are data: nothing is called.
+enum class Objects { Refused, Allowed };
 
 // `load` gives the tensor of a whole storage by the name of its record.
 PickledPtr read_pickle(std::string_view bytes,
-                       const std::function<at::Tensor(const Pickled& storage)>& load);
+                       const std::function<at::Tensor(const Pickled& storage)>& load,
+                       Objects objects = Objects::Refused);
 
 } // namespace torch::serialize

@@ -179,4 +179,10 @@ std::string_view ZipReader::get(const std::string& name) const {
   return found->second;
 }
 
+std::vector<std::string> ZipReader::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, data] : records_) out.push_back(name);
+  return out;
+}
+
 } // namespace torch::serialize

@@ -32,6 +32,7 @@ class ZipReader {
   // The record whose name ends with "/`name`" (files have one folder at their top).
   std::string_view get(const std::string& name) const;
   bool has(const std::string& name) const { return records_.count(name) != 0; }
+  std::vector<std::string> names() const;
 
  private:
   std::map<std::string, std::string_view> records_;

@@ -23,7 +23,9 @@ _RANDOM = (
 
 def has_effect(node: Node) -> bool:
     """Whether a node does something beside making its outputs."""
-    if node.kind_name in _EFFECTS or node.kind_name.rsplit("::", 1)[-1].endswith("_"):
+    if node.kind_name in _EFFECTS:
+        return True
+    if node.kind_name.endswith("_") and not node.kind_name.endswith("__"):
         return True
     schema = node.schema_of
     if schema is not None and (schema.mutates or not schema.name.startswith(("aten::", "prim::"))):

@@ -1,0 +1,1 @@
+"""Helpers for passes over graphs that programs import by this name."""
