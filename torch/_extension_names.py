@@ -12,6 +12,7 @@ from torch._schema_info import (  # noqa: F401
     _SchemaInfo,
 )
 
+
 class _KindOfType(type):
     """The class of the classes of types: a type is an instance of the one of its kind, be it a type
     of a schema or one of scripted code. Calling one makes a type of scripted code."""
@@ -26,7 +27,10 @@ class _KindOfType(type):
     def __call__(cls, *parts):
         from torch.jit import _types
 
-        makers = {"TupleType": lambda parts: _types.tuple_of(*parts), "OptionalType": _types.optional}
+        makers = {
+            "TupleType": lambda parts: _types.tuple_of(*parts),
+            "OptionalType": _types.optional,
+        }
         return makers.get(cls.__name__, getattr(_types, cls.__name__).of)(*parts)
 
     def __getattr__(cls, name: str):
@@ -66,7 +70,6 @@ for _name in (
     "_jit_override_can_fuse_on_cpu",
     "_jit_override_can_fuse_on_gpu",
     "_jit_set_bailout_depth",
-    "_jit_set_inline_everything_mode",
     "_jit_set_nvfuser_enabled",
     "_jit_set_nvfuser_guard_mode",
     "_jit_set_nvfuser_horizontal_mode",

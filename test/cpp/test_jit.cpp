@@ -78,7 +78,8 @@ Archive linear() {
 
 Archive program(const std::string& method) {
   Archive out;
-  out.code = "class Net(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n" + method;
+  out.code =
+      "class Net(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n" + method;
   out.slots = {{"training", false}};
   return out;
 }
@@ -151,7 +152,8 @@ TEST(JitLoad, LoopsConditionsAndContainersComputeAsWritten) {
       a, b = b, torch.add(a, b)
       _1 = torch.lt(a, 100)
     return (total, found, {"a": a, "b": b})
-)").load();
+)")
+                                     .load();
   const c10::IValue out = net.forward({7});
   const auto& parts = out.toTupleRef().elements();
   EXPECT_EQ(parts[0].toInt(), 12);
@@ -172,7 +174,8 @@ TEST(JitLoad, OptionalArgumentsAreRefined) {
     else:
       out = x
     return out
-)").load();
+)")
+                                     .load();
   EXPECT_TRUE(at::equal(net.forward({at::ones({2})}).toTensor(), at::ones({2})));
   EXPECT_TRUE(at::equal(net.forward({at::ones({2}), at::zeros({2})}).toTensor(), at::zeros({2})));
 }
@@ -185,7 +188,8 @@ TEST(JitLoad, ForkedFunctionsSeeOuterVariables) {
       return torch.neg(x)
     fut = fork(__forked_function)
     return torch.sub(torch.wait(fut), x)
-)").load();
+)")
+                                     .load();
   EXPECT_TRUE(at::equal(net.forward({at::ones({2})}).toTensor(), at::full({2}, -2.0)));
 }
 
@@ -198,7 +202,8 @@ TEST(JitLoad, RaisedExceptionsAreErrors) {
     else:
       pass
     return x
-)").load();
+)")
+                                     .load();
   EXPECT_EQ(net.forward({-1}).toInt(), -1);
   EXPECT_THROW(net.forward({1}), c10::Error);
 }
@@ -215,11 +220,12 @@ TEST(JitLoad, WrongCallsAreErrors) {
 }
 
 TEST(JitLoad, CodeOutsideOfTheLanguageIsAnError) {
-  for (const char* body : {"    return undefined\n", "    import os\n", "    return torch.nothing(x)\n",
-                           "    return ((((\n", "    x = (1, 2)\n    return x[5]\n",
-                           "    return torch.add(\"a\", x)\n"})
+  for (const char* body : {"    return undefined\n", "    import os\n",
+                           "    return torch.nothing(x)\n", "    return ((((\n",
+                           "    x = (1, 2)\n    return x[5]\n", "    return torch.add(\"a\", x)\n"})
     EXPECT_THROW(
-        program(std::string("  def forward(self: __torch__.Net,\n    x: Tensor) -> Tensor:\n") + body)
+        program(std::string("  def forward(self: __torch__.Net,\n    x: Tensor) -> Tensor:\n") +
+                body)
             .load(),
         c10::Error)
         << body;

@@ -10,7 +10,10 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 ROW, LINE = torch.linspace(-1, 1, 8).view(2, 4), torch.linspace(-1, 1, 64).view(2, 4, 8)
-PLANE, VOLUME = torch.linspace(0, 1, 512).view(2, 4, 8, 8), torch.linspace(0, 1, 128).view(1, 2, 4, 4, 4)
+PLANE, VOLUME = (
+    torch.linspace(0, 1, 512).view(2, 4, 8, 8),
+    torch.linspace(0, 1, 128).view(1, 2, 4, 4, 4),
+)
 WORDS = torch.linspace(-1, 1, 48).view(3, 2, 8)
 CASES = {
     "ConvTranspose1d": lambda: (nn.ConvTranspose1d(4, 3, 3), (LINE,)),

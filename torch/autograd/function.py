@@ -348,3 +348,24 @@ class NestedIOFunction(Function):
 
 def _as_arguments(value) -> object:
     return value if isinstance(value, tuple) else (value,)
+
+
+def _nested_map(condition, fn, condition_msg=None):
+    """A function that applies fn to the values inside of tuples, lists and dictionaries that meet a
+    condition. None stays None; any other value is a ValueError."""
+
+    def mapped(value):
+        if condition(value):
+            return fn(value)
+        if value is None:
+            return None
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(mapped, value))
+        if isinstance(value, list | tuple):
+            return type(value)(map(mapped, value))
+        if isinstance(value, dict):
+            return {key: mapped(item) for key, item in value.items()}
+        told = f". {condition_msg}" if condition_msg else ""
+        raise ValueError(f"cannot go through a value of type {type(value).__name__}{told}")
+
+    return mapped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import types
 import traceback
 import warnings
 
@@ -20,8 +21,7 @@ class Future:
         self._value = self._error = None
         self._callbacks = []
 
-    def __class_getitem__(cls, item):
-        return cls
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __getstate__(self):
         raise RuntimeError("Can not pickle torch.futures.Future")

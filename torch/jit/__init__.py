@@ -362,6 +362,11 @@ def export_opnames(m) -> list[str]:
     return sorted(names)
 
 
+def last_executed_optimized_graph():
+    """The graph of the scripted function that was called last, with calls inlined."""
+    return torch._C._last_executed_optimized_graph()
+
+
 def _flatten(value):
     """(tensors of a nested value, a description of its form)."""
     from torch.utils import _pytree as pytree

@@ -122,6 +122,13 @@ def _named_tuple(cls: type) -> T.TupleType:
     hints = _hints(cls)
     elements = tuple(from_python(hints[f]) if f in hints else T.Tensor for f in cls._fields)
     defaults = tuple(getattr(cls, "_field_defaults", {}).items())
+    for known in _classes.values():
+        if isinstance(known, T.TupleType) and known.qualified_name == qualified_name(cls):
+            if (known.names, known.contained) != (tuple(cls._fields), elements):
+                raise RuntimeError(
+                    f"Can't redefine NamedTuple: {known.qualified_name} has the fields "
+                    f"{', '.join(known.names)}"
+                )
     made = T.TupleType(elements, tuple(cls._fields), qualified_name(cls), defaults)
     made.python = cls
     return made

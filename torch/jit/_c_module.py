@@ -14,6 +14,7 @@ class CModule:
     def _type(self) -> T.ClassType:
         return self._module._script_type
 
+    @property
     def qualified_name(self) -> str:
         return self._module._script_type.qualified_name
 
@@ -34,6 +35,27 @@ class CModule:
 
     def setattr(self, name: str, value: object) -> None:
         setattr(self._module, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CModule) and self._module is other._module
+
+    def __hash__(self) -> int:
+        return hash(id(self._module))
+
+    def dump_to_str(self, code: bool, attributes: bool, parameters: bool) -> str:
+        """The module as text."""
+        parts = [f"module {self.qualified_name} {{"]
+        if parameters:
+            parts += [f"  {n} = {v}" for n, v in self._module.named_parameters(recurse=False)]
+        if attributes:
+            parts += [f"  {n} = {getattr(self._module, n)}" for n in self._type().slots]
+        if code:
+            parts += [m.code for m in map(self._get_method, self._method_names()) if m is not None]
+        return "\n".join([*parts, "}"])
+
+    def _get_methods(self) -> list[object]:
+        found = map(self._get_method, self._method_names())
+        return [m for m in found if m is not None]
 
     @property
     def name(self) -> str:

@@ -228,6 +228,10 @@ class Compiler(Expressions, Calls):
         declared = self.declared.get(name)
         if kind is None and declared is not None and all(T.is_subtype(t, declared) for t in types):
             kind = declared
+        wanted = self.function.returns
+        if name == "$return" and wanted is not None:
+            if all(T.is_subtype(t, wanted) for t in types):
+                kind = wanted
         if kind is None and name == "$return":
             kind = self.join_returns(types)
         if kind is None:

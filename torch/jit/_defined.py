@@ -44,28 +44,34 @@ def functions_in(
     text = textwrap.dedent(text)
     source = Source(text, "<string>")
     out = []
-    for node in ast.parse(text, type_comments=True).body:
+    try:
+        tree = ast.parse(text, type_comments=True)
+    except SyntaxError as e:
+        shown = (e.text or "").rstrip()
+        raise RuntimeError(f"expected a valid token, line {e.lineno}:\n{shown}: {e.msg}") from None
+    for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             origin = TextSource(node, source, scope, receiver)
             out.append(ScriptFunction(node.name, f"{prefix}{node.name}", origin))
     return out
 
 
+def define_methods(kind, text: str, scope: dict[str, object]) -> None:
+    """Compiles the functions of a text as methods of a module's type."""
+    import builtins
+    import math
+
+    scope = {**vars(builtins), "torch": torch, "math": math, **scope}
+    made = functions_in(text, scope, f"{kind.qualified_name}.", kind)
+    for function in made:
+        kind.add_method(function.name, function)
+    for function in made:
+        function.ensure_compiled()
+
+
 def add_defined(kind, module: torch.nn.Module) -> None:
     """Compiles what the module was given by define()."""
-    import builtins
-
     sources = module.__dict__.get("_defined_sources", ())
-    if not sources:
-        return
-    scope = {
-        **vars(builtins),
-        "torch": torch,
-        "math": __import__("math"),
-        **vars(sys.modules.get(type(module).__module__, torch)),
-    }
+    scope = vars(sys.modules.get(type(module).__module__, torch)) if sources else {}
     for text in sources:
-        for function in functions_in(text, scope, f"{kind.qualified_name}.", kind):
-            kind.add_method(function.name, function)
-    for function in list(kind.methods.values()):
-        function.ensure_compiled()
+        define_methods(kind, text, scope)

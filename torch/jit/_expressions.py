@@ -6,6 +6,7 @@ import ast
 import typing
 from collections.abc import Callable
 
+import torch
 from torch.jit import _types as T
 from torch.jit._conditions import Conditions
 from torch.jit._indexing import Indexing, constant_of
@@ -40,6 +41,13 @@ _TENSOR_PROPERTIES = {
     "T": "aten::numpy_T", "mT": "aten::mT", "mH": "aten::mH", "H": "aten::matrix_H",
     "real": "aten::real", "imag": "aten::imag", "itemsize": "prim::itemsize",
     "nbytes": "prim::nbytes",
+}  # fmt: skip
+# Methods of tensors that convert to a dtype.
+_TENSOR_CASTS = {
+    "float": torch.float32, "double": torch.float64, "half": torch.float16,
+    "bfloat16": torch.bfloat16, "int": torch.int32, "long": torch.int64, "short": torch.int16,
+    "char": torch.int8, "byte": torch.uint8, "bool": torch.bool, "cfloat": torch.complex64,
+    "cdouble": torch.complex128,
 }  # fmt: skip
 
 
@@ -319,6 +327,8 @@ class Expressions(Indexing, Conditions):
             return self.tuple_item(value, kind.names.index(name))
         if kind is T.Device and name in ("type", "index"):
             return self.op("prim::" + name, [value])
+        if kind is T.Complex and name in ("real", "imag"):
+            return self.op("aten::" + name, [value])
         if isinstance(kind, T.EnumType):
             if name == "value":
                 made = self.op("prim::EnumValue", [value])
@@ -333,6 +343,13 @@ class Expressions(Indexing, Conditions):
         from torch.jit._schema import schemas
 
         kind = value.type()
+        if kind is T.Tensor and name in _TENSOR_CASTS:
+            number = self.const(torch._C._script_number(_TENSOR_CASTS[name]))
+            return self.bound_call(
+                lambda a, k: self.op("aten::to", [value, number], overload="dtype")
+            )
+        if kind is T.Tensor and name == "where":
+            return self.bound_call(lambda a, k: self.op("aten::where", [a[0], value, *a[1:]], k))
         if kind is T.Tensor and name in (
             "tolist",
             "to",
@@ -359,10 +376,14 @@ class Expressions(Indexing, Conditions):
 
     def bound_form(self, name: str, value: Value) -> Sugar:
         method = getattr(self, name)
+        return self.bound_call(lambda args, kwargs: method(value, args, kwargs))
+
+    def bound_call(self, run: Callable[[list[typing.Any], dict[str, typing.Any]], Value]) -> Sugar:
+        """Something that is called: `run` gets the arguments."""
 
         class Bound(Sugar):
             def call(self, c, args, kwargs):
-                return method(value, args, kwargs)
+                return run(args, kwargs)
 
         return Bound()
 

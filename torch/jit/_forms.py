@@ -434,6 +434,12 @@ class Forms:
             return self.op("aten::to", [value], named, overload="dtype_layout")
         return self.op("aten::to", [value, *args], kwargs)
 
+    def tensor_backward(self, value: Value, args, kwargs) -> Value:
+        from torch.jit._autograd import backward
+        from torch.jit._resolve import sugar
+
+        return sugar(backward, self).call(self, [value, *args], kwargs)
+
     def tensor_type(self, value: Value, args, kwargs) -> Value:
         return self.op("aten::to", [value, *args], kwargs)
 

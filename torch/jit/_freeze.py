@@ -12,7 +12,7 @@ from torch.jit._rewrites import eliminate_common_expressions, eliminate_dead_cod
 from torch.jit._trace import TraceSource
 
 
-def freeze(module, preserved=None) -> RecursiveScriptModule:
+def freeze(module, preserved=None, check: bool = True) -> RecursiveScriptModule:
     """A frozen copy; attributes and methods of `preserved` stay."""
     if not isinstance(module, RecursiveScriptModule):
         raise RuntimeError(
@@ -20,7 +20,7 @@ def freeze(module, preserved=None) -> RecursiveScriptModule:
             "torch.jit.trace "
             "to script your 'nn.Module'."
         )
-    if module.training:
+    if check and module.training:
         raise RuntimeError(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() "
             "on "

@@ -94,6 +94,11 @@ for _n in (1, 2, 3):
 for _n in (2, 3):
     _made(f"fractional_max_pool{_n}d", _fractional(_n, False))
     _made(f"fractional_max_pool{_n}d_with_indices", _fractional(_n, True))
+    # Which of the two a call means is decided by its constant return_indices.
+    FUNCTIONS[f"fractional_max_pool{_n}d"] = (
+        "return_indices", 4, False, FUNCTIONS[f"fractional_max_pool{_n}d_with_indices"],
+        FUNCTIONS[f"fractional_max_pool{_n}d"],
+    )  # fmt: skip
 
 
 def gaussian_nll_loss(

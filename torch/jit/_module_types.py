@@ -270,12 +270,13 @@ def type_of_module(module: torch.nn.Module, layout: Layout) -> tuple[ModuleType,
             tuple((n, repr(v), t) for n, v, t in layout.constants),
             tuple((n, id(f)) for n, f in layout.functions),
             hooks,
-            tuple(instance),
+            tuple((n, id(f)) for n, f in instance.items()),
         )
         known = _shared.get(key)
     except TypeError:
         key, known = None, None
-    if known is not None and not instance:
+    bound = any(map(inspect.ismethod, instance.values()))
+    if known is not None and not bound:
         return known, False
     kind = ModuleType(unique_name(qualified_name(cls)))
     kind.python = cls
@@ -288,9 +289,17 @@ def type_of_module(module: torch.nn.Module, layout: Layout) -> tuple[ModuleType,
         kind.constants[name] = (value, constant_type)
     kind.failed.update(layout.failed)
     _add_functions(kind, layout)
-    if key is not None and not instance:
+    if key is not None and not bound:
         _shared[key] = kind
+        kind.kept = instance  # so that no other function gets their identity
     return kind, True
+
+
+def own_type(kind: T.ClassType) -> None:
+    """Modules made later do not share this type: it is about to get methods of its own."""
+    for key, known in list(_shared.items()):
+        if known is kind:
+            del _shared[key]
 
 
 def _add_functions(kind: ModuleType, layout: Layout) -> None:
@@ -330,4 +339,4 @@ def add_properties(kind: ModuleType) -> None:
             kind.add_method(f"{name}_setter", setter)
 
 
-__all__ = ["Layout", "ModuleType", "add_properties", "layout_of", "type_of_module"]
+__all__ = ["Layout", "ModuleType", "add_properties", "layout_of", "own_type", "type_of_module"]

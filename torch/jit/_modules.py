@@ -78,7 +78,9 @@ class ScriptMeta(type(torch.nn.Module)):
         made = super().__call__(*args, **kwargs)
         if isinstance(made, RecursiveScriptModule) or not isinstance(made, ScriptModule):
             return made
-        return script_module(made, own_methods=True)
+        from torch.jit import _state
+
+        return script_module(made, own_methods=True) if _state._enabled else made
 
 
 class ScriptModule(torch.nn.Module, metaclass=ScriptMeta):
@@ -118,6 +120,17 @@ class RecursiveScriptModule(ScriptModule):
         if "training" in kind.slots:
             state["training"] = handle.get(kind.slots["training"])
         _wrappers[handle] = self
+
+    def define(self, src: str) -> None:
+        """Adds methods given as text."""
+        import sys
+
+        from torch.jit._defined import define_methods
+        from torch.jit._module_types import own_type
+
+        frame = sys._getframe(1)
+        own_type(self._script_type)
+        define_methods(self._script_type, src, {**frame.f_globals, **frame.f_locals})
 
     # ---- slots
 

@@ -212,3 +212,131 @@ def _get_graph_executor_optimize(new_setting: bool | None = None) -> bool:
 
 
 _optimizes = True
+
+
+# ---- shapes and dtypes
+
+
+def _jit_pass_propagate_shapes_on_graph(graph: Graph) -> None:
+    """Types with sizes and dtypes, as far as they follow from the inputs."""
+    from torch.jit._shape_pass import propagate
+
+    propagate(graph)
+
+
+def _jit_pass_propagate_dtype(graph: Graph) -> bool:
+    """Types with dtypes, as far as they follow from the inputs."""
+    from torch.jit._shape_pass import propagate
+
+    return propagate(graph)
+
+
+def _jit_pass_complete_shape_analysis(graph: Graph, inputs, with_grad: bool = False) -> None:
+    """The same for these inputs."""
+    from torch.jit._shape_pass import propagate
+
+    given = iter(inputs)
+    for value in graph.inputs():
+        if isinstance(value.type(), T.TensorType):
+            example = next(given, None)
+            if isinstance(example, torch.Tensor):
+                value.setType(T.TensorType.create_from_tensor(example))
+    propagate(graph)
+
+
+def _propagate_shapes(graph: Graph, inputs, with_grad: bool = False) -> Graph:
+    """A copy of the graph with the types that follow from these inputs."""
+    out = graph.copy()
+    _jit_pass_complete_shape_analysis(out, inputs, with_grad)
+    return out
+
+
+# ---- settings of executors, which programs set and read back
+
+
+class _Setting:
+    """A value that one name reads and another sets."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def get(self) -> object:
+        return self.value
+
+    def set(self, value: object) -> object:
+        before, self.value = self.value, value
+        return before
+
+
+def _pair(value: object) -> tuple[object, object]:
+    setting = _Setting(value)
+    return setting.get, setting.set
+
+
+_jit_symbolic_shapes_test_mode_enabled, _jit_set_symbolic_shapes_test_mode = _pair(False)
+_jit_get_inline_everything_mode, _jit_set_inline_everything_mode = _pair(False)
+_debug_get_fusion_group_inlining, _debug_set_fusion_group_inlining = _pair(True)
+_debug_get_autodiff_subgraph_inlining, _debug_set_autodiff_subgraph_inlining = _pair(True)
+_jit_get_logging_option, _jit_set_logging_option = _pair("")
+_jit_get_te_must_use_llvm_cpu, _jit_set_te_must_use_llvm_cpu = _pair(False)
+_jit_texpr_reductions_enabled, _jit_set_texpr_reductions_enabled = _pair(False)
+_jit_get_num_profiled_runs, _jit_set_num_profiled_runs = _pair(1)
+_jit_autocast_mode, _jit_set_autocast_mode = _pair(True)
+_get_mobile_interface_call_export, _set_mobile_interface_call_export = _pair(False)
+
+
+def _enable_mobile_interface_call_export() -> None:
+    """Interface calls may be exported."""
+    _set_mobile_interface_call_export(True)
+
+
+def _jit_debug_module_iterators(module) -> dict[str, object]:
+    """What a module holds, by kind."""
+    inner = getattr(module, "_module", module)
+    kind = inner._script_type
+    return {
+        "children": list(inner.children()),
+        "children_r": list(inner.modules())[1:],
+        "named_children": list(inner.named_children()),
+        "named_children_r": list(inner.named_modules())[1:],
+        "parameters": list(inner.parameters(recurse=False)),
+        "parameters_r": list(inner.parameters()),
+        "named_parameters": list(inner.named_parameters(recurse=False)),
+        "named_parameters_r": list(inner.named_parameters()),
+        "named_attributes": [(name, getattr(inner, name)) for name in kind.slots],
+        "named_attributes_r": [
+            (f"{path}.{name}" if path else name, getattr(part, name))
+            for path, part in inner.named_modules()
+            for name in part._script_type.slots
+        ],
+        "buffers": list(inner.buffers(recurse=False)),
+        "buffers_r": list(inner.buffers()),
+    }
+
+
+def _jit_clear_class_registry() -> None:
+    """Forgets which Python classes were compiled."""
+    from torch.jit import _annotations
+
+    _annotations._classes.clear()
+
+
+def _last_executed_optimized_graph() -> Graph:
+    """The graph of the scripted function that was called last, with calls inlined."""
+    last = torch._C._script_last_called()
+    if last is None:
+        raise RuntimeError("no scripted function was called yet")
+    return last.inlined_graph
+
+
+def _jit_assert_is_instance(value: object, type: T.Type) -> None:
+    """RuntimeError unless a Python value is one of a type of scripted code."""
+    try:
+        torch._C._script_check(value, type.handle())
+    except RuntimeError as e:
+        raise RuntimeError(f"expected a value of type {type.annotation_str}: {e}") from None
+
+
+def _jit_object_is_non_holding(module) -> bool:
+    """Whether the object keeps its code alive: always."""
+    return False

@@ -31,7 +31,9 @@ _SIMPLE = {
 class _Reader:
     def __init__(self, text: str) -> None:
         # A comment runs to the end of its line; "#" inside of strings stays.
-        lines = [re.sub(r'(^|\s)#(?=([^"]*"[^"]*")*[^"]*$).*', "", row) for row in text.splitlines()]
+        lines = [
+            re.sub(r'(^|\s)#(?=([^"]*"[^"]*")*[^"]*$).*', "", row) for row in text.splitlines()
+        ]
         self.tokens = _TOKEN.findall("\n".join(lines))
         self.at = 0
         self.values: dict[str, Value] = {}
@@ -79,8 +81,7 @@ class _Reader:
 
     def named(self, name: str) -> T.Type:
         if name in ("Dict", "Future", "Union"):
-            self.take("(")
-            parts = self.types(")")
+            parts = self.types(")" if self.take() == "(" else "]")
             made = {"Dict": T.DictType.of, "Future": T.FutureType.of, "Union": T.union}[name]
             return made(*parts)
         if name in _DTYPES or (name == "Tensor" and self.peek() == "("):

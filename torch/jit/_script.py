@@ -13,8 +13,11 @@ from torch.jit._function import ScriptFunction, script_python
 
 def script(obj):
     """Compiles a function, module, class, or a container of values."""
+    from torch.jit import _state
     from torch.jit._modules import RecursiveScriptModule, ScriptMethod, script_module
 
+    if not _state._enabled:
+        return obj
     if isinstance(obj, ScriptFunction | RecursiveScriptModule | ScriptMethod):
         return obj
     if isinstance(obj, torch.nn.Module):

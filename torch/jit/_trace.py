@@ -236,6 +236,8 @@ class Recorder(TorchDispatchMode):
 
 
 def _warn_number() -> None:
+    if not _trace_state.warns:
+        return
     warnings.warn(
         "Converting a tensor to a Python number might cause the trace to be incorrect. We can't "
         "record "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 _state = threading.local()
+warns = True  # whether tracing warns of values that it cannot follow
 
 
 def active() -> bool:

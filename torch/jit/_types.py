@@ -304,7 +304,7 @@ class FutureType(_Generic):
     kind_name = "FutureType"
 
     def __repr__(self) -> str:
-        return f"Future({self.element})"
+        return f"Future[{self.element}]"
 
     @property
     def annotation_str(self) -> str:
@@ -369,7 +369,8 @@ class TupleType(Type):
     def __repr__(self) -> str:
         if self.names:
             fields = zip(self.names, self.contained, strict=True)
-            inner = ", ".join(f"{t} {n}" for n, t in fields)
+            shown = {n: f" = {v}" for n, v in self.defaults.items()}
+            inner = ", ".join(f"{n} : {t}{shown.get(n, '')}" for n, t in fields)
             return f"NamedTuple({inner})"
         return f"({', '.join(map(str, self.contained))})"
 
@@ -524,7 +525,7 @@ def union(*types: Type) -> Type:
         return kept[0]
     if len(kept) == 2 and NoneT in kept:
         return optional(kept[0] if kept[1] is NoneT else kept[1])
-    return UnionType.of(*kept)
+    return UnionType.of(*sorted(kept, key=lambda t: t.annotation_str.lower()))
 
 
 def members(type: Type) -> tuple[Type, ...]:

@@ -245,6 +245,10 @@ void add_bits(Builtins& out) {
     if (bit.on_bool)
       out.push_back({c10::str("aten::", bit.name, ".bool(bool a, bool b) -> bool"), bit.fn});
   }
+  out.push_back({"aten::real.complex(complex a) -> float",
+                 [](IValue* a, size_t) { return IValue(a[0].toComplexDouble().real_); }});
+  out.push_back({"aten::imag.complex(complex a) -> float",
+                 [](IValue* a, size_t) { return IValue(a[0].toComplexDouble().imag_); }});
   out.push_back({"aten::__not__(bool self) -> bool",
                  [](IValue* a, size_t) { return IValue(!a[0].toBool()); }});
   out.push_back({"aten::bitwise_not.int(int self) -> int",

@@ -292,9 +292,6 @@ void Function::run(Stack& stack) {
   } catch (const ScriptError& e) {
     unwind();
     throw ScriptError(with_place(*this, *in, e.what()), e.cls, e.plain);
-  } catch (const c10::IndexError& e) {
-    unwind();
-    throw c10::IndexError(with_place(*this, *in, e.what()));
   } catch (const c10::NotImplementedError& e) {
     unwind();
     throw c10::NotImplementedError(with_place(*this, *in, e.what()));

@@ -67,6 +67,11 @@ struct PythonFunction final : jit::External {
                        to_python(stack[base + i]).release());
     const PyRef value = checked(PyObject_CallObject(function.get(), args.get()));
     stack.resize(base);
+    // A function that declares nothing is taken to return a tensor, and may return none.
+    if (value.get() == Py_None && result->kind == jit::Type::Kind::Tensor) {
+      stack.emplace_back();
+      return;
+    }
     try {
       stack.push_back(to_script(value.get(), *result));
     } catch (const CastError& e) {
@@ -256,6 +261,9 @@ void push_keywords(const Callable& callable, PyObject* kwargs, PyObject** given)
   }
 }
 
+// The function that was called last, for tools that show its graph.
+PyObject* last_called = nullptr;
+
 PyObject* run_callable(const Callable& callable, const IValue* self, PyObject* args,
                        PyObject* kwargs) {
   const size_t count = callable.arguments.size(), first = self ? 1 : 0;
@@ -293,6 +301,7 @@ PyObject* run_callable(const Callable& callable, const IValue* self, PyObject* a
 }
 
 PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  Py_XSETREF(last_called, Py_NewRef(self));
   return guarded([&] { return run_callable(callable_of(self), nullptr, args, kwargs); });
 }
 
@@ -346,6 +355,7 @@ PyObject* method_call(PyObject* o, PyObject* args, PyObject* kwargs) {
     auto* method = reinterpret_cast<PyScriptMethod*>(o);
     IValue self;
     if (!object_of(method->self, &self)) raise_type_error("expected a scripted object");
+    Py_XSETREF(last_called, Py_NewRef(method->function));
     return run_callable(callable_of(method->function), &self, args, kwargs);
   });
 }
@@ -401,7 +411,19 @@ PyObject* py_number(PyObject*, PyObject* o) {
   if (is_memory_format(o)) return PyLong_FromLong(static_cast<long>(memory_format_value(o)));
   return guarded([&]() -> PyObject* { raise_type_error("expected a dtype, layout or format"); });
 }
-PyMethodDef functions[] = {{"_script_number", py_number, METH_O, nullptr},
+// _script_check(value, type): RuntimeError unless the value is of the type.
+PyObject* py_check(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    typed_value(args);
+    return new_none();
+  });
+}
+PyObject* py_last_called(PyObject*, PyObject*) {
+  return Py_NewRef(last_called ? last_called : Py_None);
+}
+PyMethodDef functions[] = {{"_script_check", py_check, METH_VARARGS, nullptr},
+                           {"_script_last_called", py_last_called, METH_NOARGS, nullptr},
+                           {"_script_number", py_number, METH_O, nullptr},
                            {"_script_builtins", py_builtins, METH_NOARGS, nullptr},
                            {"_script_schemas", py_schemas, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

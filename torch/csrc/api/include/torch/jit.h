@@ -64,7 +64,9 @@ class Module {
   ~Module();
 
   c10::IValue forward(std::vector<c10::IValue> inputs, const Kwargs& kwargs = {}) const;
-  c10::IValue operator()(std::vector<c10::IValue> inputs) const { return forward(std::move(inputs)); }
+  c10::IValue operator()(std::vector<c10::IValue> inputs) const {
+    return forward(std::move(inputs));
+  }
   Method get_method(const std::string& name) const;
   std::optional<Method> find_method(const std::string& name) const;
   std::vector<Method> get_methods() const;

@@ -1,4 +1,5 @@
-// Reading and writing archives: a pickle of the module's object, one of constants, and source files.
+// Reading and writing archives: a pickle of the module's object, one of constants, and source
+// files.
 #include <torch/csrc/api/src/jit/archive.h>
 
 #include <cstring>
@@ -30,7 +31,8 @@ IValue for_users(const IValue& v) {
   }
   if (const Dict* dict = as<Dict>(v)) {
     auto out = c10::make_intrusive<at::DictValue>();
-    for (const auto& [key, item] : dict->entries) out->insert(for_users(key), for_users(item), true);
+    for (const auto& [key, item] : dict->entries)
+      out->insert(for_users(key), for_users(item), true);
     return IValue::opaque(std::move(out));
   }
   if (v.tag == IValue::Tag::List) {
@@ -58,9 +60,8 @@ IValue tuple_for_programs(const IValue& v, const Type& type) {
   std::vector<IValue> items;
   for (size_t i = 0; i < type.inner.size(); ++i)
     items.push_back(for_programs(given->items[i], *type.inner[i]));
-  return make_tuple(std::move(items), type.fields.empty()
-                                          ? nullptr
-                                          : const_cast<Type&>(type).shared_from_this());
+  return make_tuple(std::move(items),
+                    type.fields.empty() ? nullptr : const_cast<Type&>(type).shared_from_this());
 }
 
 } // namespace
@@ -111,7 +112,8 @@ class Builder {
     case Kind::Bool:
       return IValue(p.number != 0);
     case Kind::Int:
-      return wanted->kind == TypeKind::Float ? IValue(static_cast<double>(p.number)) : IValue(p.number);
+      return wanted->kind == TypeKind::Float ? IValue(static_cast<double>(p.number))
+                                             : IValue(p.number);
     case Kind::Double:
       return IValue(p.real);
     case Kind::String:
@@ -192,7 +194,8 @@ class Builder {
     }
     return out;
   }
-  void restore_state(source::Callable& method, const IValue& self, const Pickled& state, int depth) {
+  void restore_state(source::Callable& method, const IValue& self, const Pickled& state,
+                     int depth) {
     unit_.compile_pending();
     TORCH_CHECK(method.arguments.size() == 2, "__setstate__ of the archive takes one argument");
     Stack stack{self, value(state, method.arguments[1].type, depth + 1)};
@@ -213,7 +216,8 @@ PickledPtr unpickle(const serialize::ZipReader& zip, const std::string& record,
         if (whole.defined()) return whole;
         const std::string_view bytes = zip.get(folder + "/" + storage.text);
         const auto itemsize = static_cast<int64_t>(c10::elementSize(storage.dtype));
-        TORCH_CHECK(storage.number >= 0 && uint64_t(storage.number) <= bytes.size() / uint64_t(itemsize),
+        TORCH_CHECK(storage.number >= 0 &&
+                        uint64_t(storage.number) <= bytes.size() / uint64_t(itemsize),
                     "the archive says that a storage has ", storage.number, " elements, but holds ",
                     bytes.size(), " bytes of it");
         whole = at::empty({storage.number}, storage.dtype);
@@ -310,7 +314,8 @@ class Writer {
     const source::Class& cls = code_.class_of(o);
     const auto get_state = cls.methods.find("__getstate__");
     if (get_state != cls.methods.end()) {
-      Stack stack{IValue::opaque(c10::intrusive_ptr<Object>::unsafe_retain(const_cast<Object*>(&o)))};
+      Stack stack{
+          IValue::opaque(c10::intrusive_ptr<Object>::unsafe_retain(const_cast<Object*>(&o)))};
       get_state->second->function->run(stack);
       pickle_.value(stack.back());
     } else {

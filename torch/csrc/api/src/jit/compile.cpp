@@ -1,6 +1,6 @@
-// From a function of an archive to instructions. A variable has one register, which every assignment
-// to it writes: archives are written so that a name stands for one variable. Types are followed
-// along the way, because they choose the overloads that calls mean.
+// From a function of an archive to instructions. A variable has one register, which every
+// assignment to it writes: archives are written so that a name stands for one variable. Types are
+// followed along the way, because they choose the overloads that calls mean.
 #include <torch/csrc/api/src/jit/unit.h>
 
 #include <algorithm>
@@ -16,8 +16,19 @@ namespace {
 // What an expression stands for: a value of the program, or something that is only called or asked
 // for its attributes.
 struct Value {
-  enum class Is : uint8_t { Operand, Several, Operator, Space, Function, Class, Dotted, Constants,
-                            Form, Method, Nested };
+  enum class Is : uint8_t {
+    Operand,
+    Several,
+    Operator,
+    Space,
+    Function,
+    Class,
+    Dotted,
+    Constants,
+    Form,
+    Method,
+    Nested
+  };
   Is is = Is::Operand;
   int32_t operand = 0; // as Function has it
   TypePtr type;
@@ -113,7 +124,9 @@ class Compiler {
     return out;
   }
   bool is_constant(const Value& v) const { return v.is == Value::Is::Operand && v.operand < 0; }
-  const IValue& constant_value(const Value& v) const { return f_.constants[size_t(-1 - v.operand)]; }
+  const IValue& constant_value(const Value& v) const {
+    return f_.constants[size_t(-1 - v.operand)];
+  }
   int32_t type_index(const TypePtr& type) {
     f_.types.push_back(type);
     return static_cast<int32_t>(f_.types.size() - 1);
@@ -386,17 +399,20 @@ class Compiler {
       return result(Opcode::MakeTuple, items, kind, -1);
     }
     // Lists differ in how they are held: one of unknown element is made anew when it is read.
-    if (v.type->kind == Kind::Any) return result(Opcode::Cast, {v.operand}, wanted, type_index(wanted));
+    if (v.type->kind == Kind::Any)
+      return result(Opcode::Cast, {v.operand}, wanted, type_index(wanted));
     return convert ? converted(v, kind) : std::nullopt;
   }
   std::optional<Value> converted(const Value& v, const TypePtr& wanted) {
     const Kind kind = wanted->kind;
-    if (v.type->kind == Kind::Tensor && (kind == Kind::Int || kind == Kind::Float || kind == Kind::Number))
+    if (v.type->kind == Kind::Tensor &&
+        (kind == Kind::Int || kind == Kind::Float || kind == Kind::Number))
       return call_operator(kind == Kind::Int     ? "aten::IntImplicit"
                            : kind == Kind::Float ? "aten::FloatImplicit"
                                                  : "aten::ScalarImplicit",
                            {v}, {});
-    if (v.type->kind == Kind::Str && kind == Kind::Device) return call_operator("aten::device", {v}, {});
+    if (v.type->kind == Kind::Str && kind == Kind::Device)
+      return call_operator("aten::device", {v}, {});
     if (v.type->kind == Kind::Bool && kind == Kind::Number) return v;
     if (v.type->kind == Kind::Int && kind == Kind::Float && is_constant(v))
       return constant(IValue(static_cast<double>(constant_value(v).toInt())));
@@ -409,7 +425,8 @@ class Compiler {
     return *out;
   }
   Value empty(const TypePtr& type) {
-    if (type->kind == Kind::List) return result(Opcode::MakeList, {}, type, type_index(type->inner[0]));
+    if (type->kind == Kind::List)
+      return result(Opcode::MakeList, {}, type, type_index(type->inner[0]));
     return result(Opcode::MakeDict, {}, type);
   }
 
@@ -440,14 +457,16 @@ class Compiler {
       Value out;
       out.is = Value::Is::Several;
       const TypePtr wanted = hint ? plain(hint) : nullptr;
-      const bool parts = wanted && wanted->kind == Kind::Tuple && wanted->inner.size() == e.items.size();
+      const bool parts =
+          wanted && wanted->kind == Kind::Tuple && wanted->inner.size() == e.items.size();
       for (size_t i = 0; i < e.items.size(); ++i)
         out.parts.push_back(value(*e.items[i], parts ? wanted->inner[i] : nullptr));
       return single(out);
     }
     case Expr::Kind::Negate: {
       const Value v = value(*e.items[0]);
-      if (is_constant(v) && constant_value(v).isInt()) return constant(IValue(-constant_value(v).toInt()));
+      if (is_constant(v) && constant_value(v).isInt())
+        return constant(IValue(-constant_value(v).toInt()));
       if (is_constant(v) && constant_value(v).isDouble())
         return constant(IValue(-constant_value(v).toDouble()));
       return call_operator("aten::neg", {v}, {});
@@ -473,10 +492,15 @@ class Compiler {
     } else if (e.text == "inf" || e.text == "nan") {
       return constant(unit_.constant_of(e, simple_type(Kind::Float)));
     } else {
-      static const std::set<std::string> forms = {
-          "annotate", "unchecked_cast", "uninitialized", "isinstance", "getattr", "fork", "int",
-          "float",    "bool",           "complex",       "str",        "print",   "len",  "abs",
-          "min",      "max",            "list",          "awaitable"};
+      static const std::set<std::string> forms = {"annotate",      "unchecked_cast",
+                                                  "uninitialized", "isinstance",
+                                                  "getattr",       "fork",
+                                                  "int",           "float",
+                                                  "bool",          "complex",
+                                                  "str",           "print",
+                                                  "len",           "abs",
+                                                  "min",           "max",
+                                                  "list",          "awaitable"};
       if (forms.count(e.text) == 0) fail(c10::str("undefined value ", e.text));
       out.is = Value::Is::Form;
     }
@@ -540,8 +564,7 @@ class Compiler {
     if (!cls) fail(c10::str("the archive has no class ", type.name));
     if (type.kind == Kind::Class) {
       const int slot = cls->type->cls->slot(attr);
-      if (slot >= 0)
-        return result(Opcode::GetSlot, {owner.operand}, cls->attribute(attr), slot);
+      if (slot >= 0) return result(Opcode::GetSlot, {owner.operand}, cls->attribute(attr), slot);
       const auto constant_found = cls->constants.find(attr);
       if (constant_found != cls->constants.end()) return constant(constant_found->second);
     }
@@ -592,8 +615,9 @@ class Compiler {
       Value item = value(*e.items[i], known ? wanted->inner[i % 2] : nullptr);
       if (known) item = fitted(item, types[i % 2], "an item of a dictionary");
       if (!known)
-        types[i % 2] = types[i % 2] && unify(types[i % 2], item.type) ? unify(types[i % 2], item.type)
-                                                                      : item.type;
+        types[i % 2] = types[i % 2] && unify(types[i % 2], item.type)
+                           ? unify(types[i % 2], item.type)
+                           : item.type;
       inputs.push_back(item.operand);
     }
     if (!types[0]) types[0] = simple_type(Kind::Str), types[1] = simple_type(Kind::Tensor);
@@ -686,12 +710,12 @@ class Compiler {
         if (key == formal.name) given = item;
       if (!given && formal.has_default) given = constant(formal.value, formal.type);
       if (!given) fail(c10::str(callable.name, "() is missing the argument '", formal.name, "'"));
-      out.push_back(i < free ? given->operand
-                             : fitted(*given, formal.type, "an argument").operand);
+      out.push_back(i < free ? given->operand : fitted(*given, formal.type, "an argument").operand);
     }
     return out;
   }
-  Value call_function(Callable& callable, const std::vector<Value>& args, const Keywords& keywords) {
+  Value call_function(Callable& callable, const std::vector<Value>& args,
+                      const Keywords& keywords) {
     return result(Opcode::Call, arguments(callable, args, keywords), callable.returns,
                   function_index(callable.function));
   }
@@ -745,7 +769,8 @@ class Compiler {
       outputs.push_back(new_register());
       out.parts.push_back(operand(outputs.back(), substitute(type, bound), true));
     }
-    Instruction& in = f_.code[emit(schema.entry ? Opcode::Operator : Opcode::Builtin, inputs, outputs)];
+    Instruction& in =
+        f_.code[emit(schema.entry ? Opcode::Operator : Opcode::Builtin, inputs, outputs)];
     in.builtin = schema.builtin;
     in.entry = schema.entry;
     if (schema.entry)
@@ -816,7 +841,8 @@ class Compiler {
       const Expr& types = *e.items[2];
       const bool several = types.kind == Expr::Kind::List || types.kind == Expr::Kind::Tuple;
       const size_t count = several ? types.items.size() : 1;
-      for (size_t i = 0; i < count; ++i) type_index(unit_.type_of(several ? *types.items[i] : types));
+      for (size_t i = 0; i < count; ++i)
+        type_index(unit_.type_of(several ? *types.items[i] : types));
       return result(Opcode::IsInstance, {v.operand}, simple_type(Kind::Bool), first,
                     static_cast<int32_t>(count));
     }
@@ -824,10 +850,8 @@ class Compiler {
     std::vector<Value> args;
     for (size_t i = 1; i <= n; ++i) args.push_back(value(*e.items[i]));
     static const std::unordered_map<std::string, std::pair<const char*, Kind>> casts = {
-        {"int", {"aten::Int", Kind::Int}},
-        {"float", {"aten::Float", Kind::Float}},
-        {"bool", {"aten::Bool", Kind::Bool}},
-        {"complex", {"aten::Complex", Kind::Complex}},
+        {"int", {"aten::Int", Kind::Int}},    {"float", {"aten::Float", Kind::Float}},
+        {"bool", {"aten::Bool", Kind::Bool}}, {"complex", {"aten::Complex", Kind::Complex}},
         {"str", {"aten::str", Kind::Str}},
     };
     const auto cast = casts.find(name);

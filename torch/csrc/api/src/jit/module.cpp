@@ -15,14 +15,15 @@ size_t Method::num_inputs() const { return callable_->arguments.size(); }
 IValue Method::operator()(std::vector<IValue> args, const Kwargs& kwargs) const {
   const std::vector<source::Formal>& formals = callable_->arguments;
   TORCH_CHECK(args.size() < formals.size() + (formals.empty() ? 1 : 0), callable_->name,
-              "() expected at most ", formals.size() - 1, " argument(s) but received ", args.size());
+              "() expected at most ", formals.size() - 1, " argument(s) but received ",
+              args.size());
   Stack stack{IValue::opaque(self_)};
   size_t named = 0;
   for (size_t i = 1; i < formals.size(); ++i) {
     const auto given = kwargs.find(formals[i].name);
     if (given != kwargs.end()) ++named;
-    const IValue* value = i <= args.size()        ? &args[i - 1]
-                          : given != kwargs.end() ? &given->second
+    const IValue* value = i <= args.size()         ? &args[i - 1]
+                          : given != kwargs.end()  ? &given->second
                           : formals[i].has_default ? &formals[i].value
                                                    : nullptr;
     TORCH_CHECK(value, callable_->name, "() is missing value for argument '", formals[i].name, "'");
@@ -107,8 +108,7 @@ Module Module::submodule(const std::string& name) const {
 void Module::setattr(const std::string& name, const IValue& value) {
   const int slot = self().cls->slot(name);
   TORCH_CHECK(slot >= 0, "Module ", object_->cls->name, " has no attribute '", name, "'");
-  object_->slots[size_t(slot)] =
-      for_programs(value, *code_->class_of(*object_).attribute(name));
+  object_->slots[size_t(slot)] = for_programs(value, *code_->class_of(*object_).attribute(name));
   ++object_->version;
 }
 
@@ -143,7 +143,8 @@ std::vector<Named<Module>> Module::named_modules() const {
 }
 std::vector<Named<at::Tensor>> Module::tensors(const std::string& role, bool recurse) const {
   std::vector<Named<at::Tensor>> out;
-  for (const Named<Module>& module : recurse ? named_modules() : std::vector<Named<Module>>{{"", *this}}) {
+  for (const Named<Module>& module :
+       recurse ? named_modules() : std::vector<Named<Module>>{{"", *this}}) {
     const Object& object = module.value.self();
     const auto& roles = code_->class_of(object).roles;
     for (size_t i = 0; i < object.slots.size(); ++i) {
@@ -167,7 +168,8 @@ std::vector<Module> Module::modules() const { return values_of(named_modules());
 std::vector<Module> Module::children() const { return values_of(named_children()); }
 std::vector<Named<IValue>> Module::named_attributes(bool recurse) const {
   std::vector<Named<IValue>> out;
-  for (const Named<Module>& module : recurse ? named_modules() : std::vector<Named<Module>>{{"", *this}}) {
+  for (const Named<Module>& module :
+       recurse ? named_modules() : std::vector<Named<Module>>{{"", *this}}) {
     const Object& object = module.value.self();
     const std::string prefix = module.name.empty() ? "" : module.name + ".";
     for (size_t i = 0; i < object.slots.size(); ++i)
@@ -191,9 +193,8 @@ void Module::to(at::Device device, at::ScalarType dtype, bool non_blocking) {
   });
 }
 void Module::to(at::ScalarType dtype, bool non_blocking) {
-  convert([&](const at::Tensor& t) {
-    return t.is_floating_point() ? t.to(dtype, non_blocking) : t;
-  });
+  convert(
+      [&](const at::Tensor& t) { return t.is_floating_point() ? t.to(dtype, non_blocking) : t; });
 }
 void Module::to(at::Device device, bool non_blocking) {
   convert([&](const at::Tensor& t) { return t.to(device, t.scalar_type(), non_blocking); });

@@ -282,9 +282,8 @@ class Reader {
   std::string word() {
     skip();
     const size_t start = at_;
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' ||
-            text_[at_] == '.'))
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
+                                  text_[at_] == '_' || text_[at_] == '.'))
       ++at_;
     return text_.substr(start, at_ - start);
   }
@@ -341,18 +340,14 @@ class Reader {
       return future_of(inner);
     }
     static const std::unordered_map<std::string, Kind> names = {
-        {"Tensor", Kind::Tensor},     {"int", Kind::Int},
-        {"SymInt", Kind::Int},        {"float", Kind::Float},
-        {"SymFloat", Kind::Float},    {"bool", Kind::Bool},
-        {"SymBool", Kind::Bool},      {"complex", Kind::Complex},
-        {"str", Kind::Str},           {"Scalar", Kind::Number},
-        {"number", Kind::Number},     {"ScalarType", Kind::Int},
-        {"Layout", Kind::Int},        {"MemoryFormat", Kind::Int},
-        {"QScheme", Kind::Int},       {"DeviceIndex", Kind::Int},
-        {"Device", Kind::Device},     {"Generator", Kind::Generator},
-        {"Storage", Kind::Storage},   {"Stream", Kind::Stream},
-        {"Any", Kind::Any},           {"NoneType", Kind::None},
-        {"Dimname", Kind::Str},       {"AnyEnumType", Kind::Enum},
+        {"Tensor", Kind::Tensor},   {"int", Kind::Int},          {"SymInt", Kind::Int},
+        {"float", Kind::Float},     {"SymFloat", Kind::Float},   {"bool", Kind::Bool},
+        {"SymBool", Kind::Bool},    {"complex", Kind::Complex},  {"str", Kind::Str},
+        {"Scalar", Kind::Number},   {"number", Kind::Number},    {"ScalarType", Kind::Int},
+        {"Layout", Kind::Int},      {"MemoryFormat", Kind::Int}, {"QScheme", Kind::Int},
+        {"DeviceIndex", Kind::Int}, {"Device", Kind::Device},    {"Generator", Kind::Generator},
+        {"Storage", Kind::Storage}, {"Stream", Kind::Stream},    {"Any", Kind::Any},
+        {"NoneType", Kind::None},   {"Dimname", Kind::Str},      {"AnyEnumType", Kind::Enum},
     };
     const auto found = names.find(name);
     return found != names.end() ? simple_type(found->second) : make_type(Kind::Any, "$" + name);

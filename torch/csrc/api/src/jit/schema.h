@@ -1,5 +1,5 @@
-// Types of scripted code and schemas of what it calls, for the compiler of archives. A type is known
-// by the name that annotations give it: two types are the same when their names are.
+// Types of scripted code and schemas of what it calls, for the compiler of archives. A type is
+// known by the name that annotations give it: two types are the same when their names are.
 #pragma once
 #include <string>
 #include <unordered_map>

@@ -20,7 +20,18 @@ namespace {
 constexpr int kMaxDepth = 400;
 
 struct Token {
-  enum class Kind : uint8_t { Name, Int, Float, Complex, String, Mark, Newline, Indent, Dedent, End };
+  enum class Kind : uint8_t {
+    Name,
+    Int,
+    Float,
+    Complex,
+    String,
+    Mark,
+    Newline,
+    Indent,
+    Dedent,
+    End
+  };
   Kind kind = Kind::End;
   int line = 0;
   std::string text; // a name, the characters of a string or number, or a mark
@@ -42,7 +53,8 @@ class Tokenizer {
       if (c == '\n') {
         ++at_, ++line_;
         if (open_ == 0) {
-          if (!out_.empty() && out_.back().kind != Token::Kind::Newline) add(Token::Kind::Newline, "");
+          if (!out_.empty() && out_.back().kind != Token::Kind::Newline)
+            add(Token::Kind::Newline, "");
           line_starts = true;
         }
       } else if (c == ' ' || c == '\t' || c == '\r') {
@@ -107,8 +119,9 @@ class Tokenizer {
     const size_t start = at_;
     bool real = false;
     while (std::isdigit(static_cast<unsigned char>(peek())) || peek() == '.' || peek() == 'e' ||
-           peek() == 'E' || ((peek() == '-' || peek() == '+') && at_ > start &&
-                             (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E'))) {
+           peek() == 'E' ||
+           ((peek() == '-' || peek() == '+') && at_ > start &&
+            (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E'))) {
       real = real || !std::isdigit(static_cast<unsigned char>(peek()));
       ++at_;
     }
@@ -140,7 +153,8 @@ class Tokenizer {
     ++at_;
     if (c >= '0' && c <= '7') {
       int code = c - '0';
-      for (int i = 0; i < 2 && peek() >= '0' && peek() <= '7'; ++i) code = code * 8 + text_[at_++] - '0';
+      for (int i = 0; i < 2 && peek() >= '0' && peek() <= '7'; ++i)
+        code = code * 8 + text_[at_++] - '0';
       out += static_cast<char>(code);
     } else if (c == 'x') {
       out += static_cast<char>(std::strtol(std::string(text_.substr(at_, 2)).c_str(), nullptr, 16));
@@ -199,7 +213,8 @@ class Parser {
   };
   const Token& now() const { return tokens_[at_]; }
   bool is(std::string_view text) const {
-    return (now().kind == Token::Kind::Mark || now().kind == Token::Kind::Name) && now().text == text;
+    return (now().kind == Token::Kind::Mark || now().kind == Token::Kind::Name) &&
+           now().text == text;
   }
   bool accept(std::string_view text) {
     if (!is(text)) return false;

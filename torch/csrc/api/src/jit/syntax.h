@@ -47,13 +47,25 @@ struct Parameter {
 };
 
 struct Stmt {
-  enum class Kind : uint8_t { Assign, Declare, Expr, Return, If, While, For, With, Def, Class, Pass };
+  enum class Kind : uint8_t {
+    Assign,
+    Declare,
+    Expr,
+    Return,
+    If,
+    While,
+    For,
+    With,
+    Def,
+    Class,
+    Pass
+  };
   Kind kind = Kind::Pass;
   int line = 0;
-  std::string name;                   // of a Def or Class
-  ExprPtr target, type, value;        // Declare: target : type = value
-  std::vector<Parameter> parameters;  // of a Def, whose result type is `type`
-  std::vector<ExprPtr> bases;         // of a Class
+  std::string name;                  // of a Def or Class
+  ExprPtr target, type, value;       // Declare: target : type = value
+  std::vector<Parameter> parameters; // of a Def, whose result type is `type`
+  std::vector<ExprPtr> bases;        // of a Class
   std::vector<std::unique_ptr<Stmt>> body, other;
 };
 using StmtPtr = std::unique_ptr<Stmt>;

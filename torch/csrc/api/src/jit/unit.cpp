@@ -179,12 +179,12 @@ void Unit::make_enumeration(Class& made, const std::string& name, const Stmt& no
 // ---- annotations and constants
 TypePtr Unit::type_of(const Expr& e) {
   static const std::unordered_map<std::string, Kind> names = {
-      {"Tensor", Kind::Tensor},   {"int", Kind::Int},           {"float", Kind::Float},
-      {"bool", Kind::Bool},       {"complex", Kind::Complex},   {"str", Kind::Str},
-      {"number", Kind::Number},   {"Scalar", Kind::Number},     {"NoneType", Kind::None},
-      {"Device", Kind::Device},   {"Any", Kind::Any},           {"Generator", Kind::Generator},
-      {"Storage", Kind::Storage}, {"Stream", Kind::Stream},     {"Layout", Kind::Int},
-      {"ScalarType", Kind::Int},  {"MemoryFormat", Kind::Int},  {"list", Kind::AnyList},
+      {"Tensor", Kind::Tensor},   {"int", Kind::Int},          {"float", Kind::Float},
+      {"bool", Kind::Bool},       {"complex", Kind::Complex},  {"str", Kind::Str},
+      {"number", Kind::Number},   {"Scalar", Kind::Number},    {"NoneType", Kind::None},
+      {"Device", Kind::Device},   {"Any", Kind::Any},          {"Generator", Kind::Generator},
+      {"Storage", Kind::Storage}, {"Stream", Kind::Stream},    {"Layout", Kind::Int},
+      {"ScalarType", Kind::Int},  {"MemoryFormat", Kind::Int}, {"list", Kind::AnyList},
       {"tuple", Kind::AnyTuple},
   };
   if (e.kind == Expr::Kind::None) return simple_type(Kind::None);
@@ -258,9 +258,10 @@ IValue Unit::constant_of(const Expr& e, const TypePtr& type) {
   case Expr::Kind::Tuple: {
     std::vector<IValue> items;
     for (size_t i = 0; i < e.items.size(); ++i)
-      items.push_back(constant_of(*e.items[i], wanted->kind == Kind::Tuple && i < wanted->inner.size()
-                                                   ? wanted->inner[i]
-                                                   : simple_type(Kind::Any)));
+      items.push_back(
+          constant_of(*e.items[i], wanted->kind == Kind::Tuple && i < wanted->inner.size()
+                                       ? wanted->inner[i]
+                                       : simple_type(Kind::Any)));
     return make_tuple(std::move(items));
   }
   case Expr::Kind::Call: {

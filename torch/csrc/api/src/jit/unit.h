@@ -1,6 +1,7 @@
-// The code of one archive: its classes and functions, found by name and compiled for the interpreter
-// when they are first needed. Names mean what the archive format says: `torch.x` and `ops.ns.x` are
-// operators, `__torch__.a.b` is a class or function of the archive, `CONSTANTS.c0` a constant.
+// The code of one archive: its classes and functions, found by name and compiled for the
+// interpreter when they are first needed. Names mean what the archive format says: `torch.x` and
+// `ops.ns.x` are operators, `__torch__.a.b` is a class or function of the archive, `CONSTANTS.c0` a
+// constant.
 #pragma once
 #include <functional>
 #include <map>
@@ -23,7 +24,7 @@ struct Callable {
 
 // A class of the archive. For named tuples and enumerations only `type` and `members` are used.
 struct Class {
-  TypePtr type; // its `cls` has the slots
+  TypePtr type;                                            // its `cls` has the slots
   std::vector<std::pair<std::string, TypePtr>> attributes; // in the order of the slots
   std::map<std::string, std::string> roles;                // parameter, buffer
   std::map<std::string, IValue> constants;

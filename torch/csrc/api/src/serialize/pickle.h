@@ -72,7 +72,8 @@ class PickleWriter {
   size_t remembered_ = 0;
 };
 
-// Whether a pickle may hold instances of an archive's own classes. They are data: nothing is called.
+// Whether a pickle may hold instances of an archive's own classes. They are data: nothing is
+// called.
 enum class Objects { Refused, Allowed };
 
 // `load` gives the tensor of a whole storage by the name of its record.
