@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import types
 import traceback
+import types
 import warnings
 
 __all__ = ["Future", "collect_all", "wait_all"]
