@@ -193,6 +193,11 @@ def ignore(drop=False, **kwargs):
     return mark
 
 
+def _drop(fn):
+    """Marks a function that stays Python and that an exported program does not have."""
+    return _mark(fn, "unused")
+
+
 def unused(fn):
     """Marks a method that a compiled module must not call."""
     if builtins.isinstance(fn, property):

@@ -28,7 +28,10 @@ def is_mutable(type: T.Type) -> bool:
 class Aliases:
     """The sets of a graph, made once; a pass that changes aliasing makes them anew."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, attributes_apart: bool = False) -> None:
+        """`attributes_apart`: attributes of modules are objects of their own, as they are until
+        code puts one into another."""
+        self.attributes_apart = attributes_apart
         self.parent: dict[object, object] = {}
         self.written: set[object] = set()
         self.graph = graph
@@ -87,6 +90,9 @@ class Aliases:
         elif kind == "prim::SetAttr":
             self.join(node.inputs_list[0], node.inputs_list[1])
             self.written.add(node.inputs_list[0])
+        elif kind == "prim::GetAttr" and self.attributes_apart:
+            for out in outputs:
+                self.join(out, (self.find(node.input()), node.attrs["name"]))
         elif kind in _CONTAINERS:
             for value in (*mutable, *outputs):
                 self.join(value, (outputs or mutable)[0])

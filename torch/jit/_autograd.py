@@ -1,12 +1,16 @@
-"""Gradients asked for inside of scripted code: these functions stay Python, the engine runs as it
-does outside."""
+"""Gradients and checkpoints asked for inside of scripted code: these functions stay Python."""
 
 from __future__ import annotations
 
-from typing import List, Optional  # noqa: UP035
+from typing import Any, List, Optional  # noqa: UP035
 
 import torch
 from torch import Tensor
+
+
+@torch.jit.ignore
+def save(obj: Any, f: str) -> None:
+    torch.save(obj, f)
 
 
 @torch.jit.ignore

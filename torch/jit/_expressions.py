@@ -98,7 +98,7 @@ class Expressions(Indexing, Conditions):
         if isinstance(node.value, bytes):
             self.fail("bytes aren't supported", node)
         if isinstance(node.value, int) and not -(2**63) <= node.value < 2**63:
-            self.fail("Integer literal is too large", node)
+            self.fail("Integer literal is out of range", node)
         return self.const(node.value)
 
     def on_JoinedStr(self, node: ast.JoinedStr) -> Value:
@@ -403,7 +403,7 @@ class Expressions(Indexing, Conditions):
         if kind is T.Tensor and count is not None:
             parts = self.op("aten::unbind", [value, self.const(0)])
             return self.unpack(parts, count)
-        self.fail(f"Provided a value of type {kind.annotation_str} that cannot be unpacked")
+        self.fail(f"a value of type {kind.annotation_str} cannot be used as a tuple")
 
     # ---- arithmetic
 

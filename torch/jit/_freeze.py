@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import torch
 from torch.jit import _types as T
+from torch.jit._alias import Aliases
 from torch.jit._classes import unique_name
+from torch.jit._constants import propagate
 from torch.jit._function import ScriptFunction
 from torch.jit._ir import Graph, Value
 from torch.jit._modules import RecursiveScriptModule
-from torch.jit._rewrites import eliminate_common_expressions, eliminate_dead_code
+from torch.jit._rewrites import eliminate_common_expressions, eliminate_dead_code, inline
 from torch.jit._trace import TraceSource
 
 
@@ -34,14 +36,14 @@ def freeze(module, preserved=None, check: bool = True) -> RecursiveScriptModule:
     kind = T.ClassType(unique_name(old.qualified_name), True)
     kind.container = ""
     kind.python = old.python
-    written = _written(module)
+    paths = _kept_paths(module) | {(name,) for name in keep}
     for name, attribute in old.attributes.items():
-        if name in keep or name in written:
+        if any(path[0] == name for path in paths):
             kind.add_attribute(name, attribute, old.roles.get(name, ""))
     for name in ("forward", *keep):
         function = old.methods.get(name)
         if isinstance(function, ScriptFunction):
-            made = _frozen(module, function, kind, keep | written)
+            made = _frozen(module, function, kind, paths)
             kind.add_method(name, made)
             made.ensure_compiled()
     return _instance(module, kind)
@@ -62,28 +64,76 @@ def _instance(module: RecursiveScriptModule, kind: T.ClassType) -> RecursiveScri
     return made
 
 
-def _written(module: RecursiveScriptModule) -> set[str]:
-    """Attributes that the module's own code sets."""
-    out: set[str] = set()
+Path = tuple[str, ...]
+
+
+def _paths(graph: Graph) -> dict[Value, Path]:
+    """Where values of the graph lie in the module: attributes of attributes of self."""
+    out: dict[Value, Path] = {graph.block.params[0]: ()} if graph.block.params else {}
+    for node in graph.all_nodes():
+        if node.kind_name == "prim::GetAttr" and node.input() in out:
+            out[node.output()] = (*out[node.input()], node.attrs["name"])
+    return out
+
+
+def _kept_paths(module: RecursiveScriptModule) -> set[Path]:
+    """Attributes that the module's own code sets, or writes to in place."""
+    out: set[Path] = set()
     for function in module._script_type.methods.values():
-        if isinstance(function, ScriptFunction):
-            for node in function.inlined_graph.all_nodes():
-                if node.kind_name == "prim::SetAttr":
-                    out.add(node.attrs["name"])
-    return out & set(module._script_type.attributes)
+        if not isinstance(function, ScriptFunction):
+            continue
+        graph = _inlined(module, function)
+        paths, aliases = _paths(graph), Aliases(graph, attributes_apart=True)
+        for node in graph.all_nodes():
+            if node.kind_name == "prim::SetAttr" and node.inputs_list[0] in paths:
+                if isinstance(node.inputs_list[1].type(), T.InterfaceType):
+                    raise RuntimeError("Freezing does not support SetAttr on an interface type")
+                out.add((*paths[node.inputs_list[0]], node.attrs["name"]))
+            elif node.kind_name == "prim::GetAttr" and node.output() in paths:
+                is_module = getattr(node.output().type(), "is_module", False)
+                if not is_module and aliases.is_written(node.output()):
+                    out.add(paths[node.output()])
+    return out
 
 
-def _frozen(module, function: ScriptFunction, kind: T.ClassType, keep: set[str]) -> ScriptFunction:
+def _inlined(module: RecursiveScriptModule, function: ScriptFunction) -> Graph:
+    """The graph with every call inlined: which module an interface stands for is known here."""
     graph = function.inlined_graph
+    while True:
+        paths, found = _paths(graph), False
+        for node in graph.all_nodes():
+            path = paths.get(node.inputs_list[0]) if node.inputs_list else None
+            if node.kind_name != "prim::CallMethod" or path is None:
+                continue
+            callee = _at(module, path)._script_type.methods.get(node.attrs["name"])
+            if "function" not in node.attrs and isinstance(callee, ScriptFunction):
+                node.attrs["function"] = callee
+                found = True
+        if not found:
+            return graph
+        inline(graph)
+
+
+def _at(module: RecursiveScriptModule, path: Path) -> object:
+    for name in path:
+        module = getattr(module, name)
+    return module
+
+
+def _frozen(module, function: ScriptFunction, kind: T.ClassType, kept: set[Path]) -> ScriptFunction:
+    graph = _inlined(module, function)
     receiver = graph.block.params[0].setType(kind)
+    paths = _paths(graph)
     known: dict[Value, object] = {receiver: module}
     for node in list(graph.all_nodes()):
-        if node.kind_name != "prim::GetAttr" or node.input() not in known:
+        if node.kind_name != "prim::GetAttr" or node.output() not in paths:
             continue
-        owner, name = known[node.input()], node.attrs["name"]
-        if owner is module and name in keep:
+        path = paths[node.output()]
+        value = _at(module, path)
+        if any(path[: len(k)] == k or k[: len(path)] == path for k in kept):
+            if isinstance(value, RecursiveScriptModule):
+                node.output().setType(value._script_type)
             continue
-        value = getattr(owner, name)
         if isinstance(value, RecursiveScriptModule):
             known[node.output()] = value
         else:
@@ -92,6 +142,7 @@ def _frozen(module, function: ScriptFunction, kind: T.ClassType, keep: set[str])
             node.attrs = {"value": value}
     _check_gone(graph, known, receiver)
     eliminate_dead_code(graph)
+    propagate(graph)
     eliminate_common_expressions(graph)
     parameters = [p._replace(type=kind) if i == 0 else p for i, p in enumerate(function.arguments)]
     return ScriptFunction(function.name, f"{kind.qualified_name}.{function.name}",

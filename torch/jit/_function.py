@@ -166,6 +166,9 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
     def get_debug_state(self) -> object:
         return None
 
+    def _debug_flush_compilation_cache(self) -> None:
+        """Code is compiled once and kept with its function."""
+
     def __repr__(self) -> str:
         return f"<torch.jit.ScriptFunction object {self.name!r}>"
 
@@ -340,6 +343,13 @@ def read_signature(
         )
     listed = [*args.posonlyargs, *args.args]
     comment = _type_comment(node)
+    if receiver is not None and not listed:
+        raise RuntimeError(f"methods must have a self argument: {function.name}")
+    if comment and len(comment[0]) != len(listed) - (receiver is not None):
+        raise RuntimeError(
+            f"Number of type annotations ({len(comment[0])}) did not match the number of function "
+            f"parameters ({len(listed)}): {function.name}"
+        )
     parameters = []
     annotated = comment[0] if comment else None
     offset = 1 if receiver is not None else 0
@@ -353,7 +363,7 @@ def read_signature(
         if i == 0 and receiver is not None:
             kind = receiver
         elif annotated is not None and i - offset < len(annotated):
-            kind = types.of_ast(annotated[i - offset], None)
+            kind, size = _annotation(annotated[i - offset], types)
         elif arg.annotation is not None:
             kind, size = _annotation(arg.annotation, types)
         else:

@@ -4,6 +4,7 @@ A write to a table goes to the slot as well; writes of scripted code are mirrore
 
 from __future__ import annotations
 
+import collections
 import typing
 import weakref
 
@@ -52,6 +53,9 @@ class ScriptMethod(torch._C._ScriptMethodBase):
 
     def graph_for(self, *_args, **_kwargs):
         return self.inlined_graph
+
+    def _debug_flush_compilation_cache(self) -> None:
+        """Code is compiled once and kept with its function."""
 
 
 class _Table(dict):
@@ -209,6 +213,7 @@ class RecursiveScriptModule(ScriptModule):
         if name in kind.slots:
             role = kind.roles.get(name)
             if role == "module":
+                self._check_module(name, value)
                 self._modules[name] = value
             self._set_slot(name, value)
             if name in self._parameters:
@@ -236,6 +241,20 @@ class RecursiveScriptModule(ScriptModule):
                 f"Cannot add a new parameter or module '{name}' to a scripted module"
             )
         object.__setattr__(self, name, value)
+
+    def _check_module(self, name: str, value: object) -> None:
+        wanted = self._script_type.attributes[name]
+        if not isinstance(value, RecursiveScriptModule):
+            raise RuntimeError(
+                "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to "
+                f"replace existing module '{name}': {value}"
+            )
+        if not T.is_subtype(value._script_type, wanted):
+            kind = "interface" if isinstance(wanted, T.InterfaceType) else "type"
+            raise RuntimeError(
+                f"the module '{value._script_type}' is not compatible with {kind} '{wanted}' of "
+                f"the attribute '{name}'"
+            )
 
     # ---- what programs ask
 
@@ -476,7 +495,18 @@ def _instantiate(module: torch.nn.Module, own_methods: bool, memo) -> RecursiveS
         _add_hooks(kind, module)
     _compile_methods(kind, module, own_methods)
     _copy_python_parts(made, module)
+    _call_hooks(made, kind)
     return made
+
+
+def _call_hooks(made: RecursiveScriptModule, kind: ModuleType) -> None:
+    """Calls of the module from Python run its compiled hooks, too."""
+    object.__setattr__(made, "_forward_pre_hooks", collections.OrderedDict())
+    object.__setattr__(made, "_forward_hooks", collections.OrderedDict())
+    for hook in kind.pre_hooks:
+        made.register_forward_pre_hook(lambda m, args, h=hook: ScriptMethod(h, m)(args))
+    for hook in kind.hooks:
+        made.register_forward_hook(lambda m, args, out, h=hook: ScriptMethod(h, m)(args, out))
 
 
 def _interfaces(cls: type) -> dict[str, T.Type]:

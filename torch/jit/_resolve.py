@@ -186,11 +186,15 @@ def sugar(thing: object, c=None) -> Sugar:
         return Packed(name) if name in _PACKED else Operator(name)
     if isinstance(thing, type):
         return _class(thing, c)
-    if thing in (torch.autograd.grad, torch.autograd.backward):
-        from torch.jit import _autograd
+    from torch.jit import _autograd
 
-        is_grad = thing is torch.autograd.grad
-        return python_function(_autograd.grad if is_grad else _autograd.backward_of)
+    stays = {
+        torch.autograd.grad: _autograd.grad,
+        torch.autograd.backward: _autograd.backward_of,
+        torch.save: _autograd.save,
+    }
+    if isinstance(thing, types.FunctionType) and thing in stays:
+        return python_function(stays[thing])
     if isinstance(thing, types.MethodType) and isinstance(thing.__self__, type):
         return sugar(thing.__func__, c)
     if inspect.isfunction(inspect.unwrap(thing) if callable(thing) else thing):

@@ -119,6 +119,8 @@ class PythonObject(Sugar):
         return sugar(found, c)
 
     def call(self, c, args, kwargs):
+        if hasattr(self.python, "_script_handle"):
+            c.fail("Cannot call a ScriptModule that is not a submodule of the caller")
         c.fail(f"Python builtin {self.python!r} is currently not supported in Torchscript")
 
 

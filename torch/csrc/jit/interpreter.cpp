@@ -238,6 +238,35 @@ inline void pop_outputs(const Function& f, const Instruction& in, IValue* regist
   }
 }
 
+// The value of an input; a register that is read for the last time is emptied.
+inline IValue take_operand(const Function& f, int32_t o, IValue* registers) {
+  if (o < 0) return f.constants[size_t(-1 - o)];
+  if (o & 1) {
+    IValue out = std::move(registers[o >> 1]);
+    registers[o >> 1] = IValue();
+    return out;
+  }
+  return registers[o >> 1];
+}
+
+constexpr uint16_t kFewInputs = 4;
+
+// What arithmetic of scripted code consists of, without the stack: a move of one value, or a
+// builtin of few inputs and one output. False for any other instruction.
+inline bool run_directly(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t* operand = f.operands.data() + in.first;
+  if (in.outputs != 1 || operand[in.inputs] < 0) return false;
+  if (in.op == Opcode::Move) {
+    registers[operand[1]] = take_operand(f, operand[0], registers);
+    return true;
+  }
+  if (in.op != Opcode::Builtin || in.inputs > kFewInputs) return false;
+  IValue arguments[kFewInputs];
+  for (uint16_t i = 0; i < in.inputs; ++i) arguments[i] = take_operand(f, operand[i], registers);
+  registers[operand[in.inputs]] = in.builtin(arguments, in.inputs);
+  return true;
+}
+
 // The traceback of scripted code, innermost last, in front of the message.
 constexpr const char* kHeader = "The following operation failed in the TorchScript interpreter.\n"
                                 "Traceback of TorchScript (most recent call last):\n";
@@ -269,24 +298,19 @@ void Function::run(Stack& stack) {
   };
   try {
     for (;; ++in) {
-      push_inputs(*this, *in, regs, stack);
-      switch (in->op) {
-      case Opcode::Return:
-        return;
-      case Opcode::Jump:
+      if (in->op == Opcode::Jump) {
         in = code.data() + in->target - 1;
         continue;
-      case Opcode::JumpIfNot: {
-        const bool go_on = stack.back().toBool();
-        stack.pop_back();
-        if (!go_on) in = code.data() + in->target - 1;
+      }
+      if (in->op == Opcode::JumpIfNot) {
+        if (!take_operand(*this, operands[size_t(in->first)], regs).toBool())
+          in = code.data() + in->target - 1;
         continue;
       }
-      case Opcode::Move:
-        break;
-      default:
-        perform(*this, *in, stack);
-      }
+      if (run_directly(*this, *in, regs)) continue;
+      push_inputs(*this, *in, regs, stack);
+      if (in->op == Opcode::Return) return;
+      if (in->op != Opcode::Move) perform(*this, *in, stack);
       pop_outputs(*this, *in, regs, stack);
     }
   } catch (const ScriptError& e) {
@@ -335,8 +359,14 @@ void check_instruction(const Function& f, const Instruction& in) {
     TORCH_CHECK(in.builtin, "malformed code of '", f.name, "'");
     break;
   case Opcode::Jump:
-  case Opcode::JumpIfNot:
     within(in.target, f.code.size());
+    break;
+  case Opcode::JumpIfNot:
+    TORCH_CHECK(in.inputs == 1, "malformed code of '", f.name, "'");
+    within(in.target, f.code.size());
+    break;
+  case Opcode::Move:
+    TORCH_CHECK(in.inputs == in.outputs, "malformed code of '", f.name, "'");
     break;
   case Opcode::MakeTuple:
     if (in.target >= 0) within(in.target, f.types.size());

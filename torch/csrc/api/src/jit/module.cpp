@@ -1,3 +1,5 @@
+// Modules and methods for C++ programs: handles on an object and on the code of its archive. Values
+// are converted where they pass between programs and users.
 #include <torch/jit.h>
 
 #include <fstream>

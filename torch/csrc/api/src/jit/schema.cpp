@@ -1,3 +1,5 @@
+// Types by name, and schemas read from their text: the same text that Python reads, so that both
+// front ends see the same operators.
 #include <torch/csrc/api/src/jit/schema.h>
 
 #include <ATen/core/FunctionSchema.h>

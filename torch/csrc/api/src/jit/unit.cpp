@@ -1,3 +1,5 @@
+// Finding classes and functions in the source files of an archive, and what their annotations and
+// constants mean.
 #include <torch/csrc/api/src/jit/unit.h>
 
 #include <algorithm>
