@@ -150,3 +150,14 @@ def test_apply_activation_checkpointing_wraps_what_is_chosen():
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     wrappers.apply_activation_checkpointing(model, check_fn=lambda m: isinstance(m, nn.Linear))
     assert isinstance(model[0], wrappers.CheckpointWrapper) and isinstance(model[1], nn.ReLU)
+
+
+def test_initialised_optimizer_has_state_and_unchanged_parameters():
+    from torch.distributed.checkpoint.state_dict import _init_optim_state
+
+    weight = torch.nn.Parameter(torch.arange(3.0))
+    optimizer = torch.optim.AdamW([weight], lr=0.1, weight_decay=0.5)
+    _init_optim_state(optimizer)
+    assert torch.equal(weight, torch.arange(3.0)) and weight.grad is None
+    assert set(optimizer.state[weight]) >= {"exp_avg", "exp_avg_sq", "step"}
+    assert optimizer.param_groups[0]["lr"] == 0.1

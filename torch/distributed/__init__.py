@@ -142,7 +142,6 @@ _SUBMODULES = _later.install(
     fsdp._common_utils: _FSDPState
     fsdp._runtime_utils: _root_pre_forward
     fsdp._traversal_utils: _get_fsdp_states
-    tensor.experimental._attention: set_rotate_method
     _shard.sharded_tensor: ShardedTensor
     utils: _sync_module_states
     """,

@@ -203,6 +203,26 @@ def _listed(
     return list(optimizers)
 
 
+def _init_optim_state(optim: torch.optim.Optimizer) -> None:
+    """Makes the state that an optimizer has after its first step, so that one can be loaded into
+    it. Parameters stay as they are: the step is one of zero gradients and rate zero."""
+    parameters = [p for group in optim.param_groups for p in group["params"]]
+    if optim.state or any(p.grad is not None for p in parameters):
+        return
+    rates = [group.get("lr") for group in optim.param_groups]
+    for group in optim.param_groups:
+        if "lr" in group:
+            group["lr"] = torch.zeros_like(lr) if torch.is_tensor(lr := group["lr"]) else 0.0
+    for parameter in parameters:
+        if parameter.requires_grad:
+            parameter.grad = torch.zeros_like(parameter)
+    optim.step()
+    for group, rate in zip(optim.param_groups, rates, strict=True):
+        if "lr" in group:
+            group["lr"] = rate
+    optim.zero_grad(set_to_none=True)
+
+
 def _names_of(model: nn.Module) -> dict[int, str]:
     named = model.named_parameters(remove_duplicate=False)
     return {id(p): _names(model, name) for name, p in named}

@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Iterator
 
 from torch.distributed.tensor import _dispatch
+from torch.distributed.tensor.experimental._attention import context_parallel
 from torch.distributed.tensor.experimental._func_map import local_map
 from torch.distributed.tensor.experimental._register_sharding import register_sharding
 
-__all__ = ["implicit_replication", "local_map", "register_sharding"]
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager
