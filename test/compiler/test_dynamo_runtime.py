@@ -227,3 +227,16 @@ def test_import_of_the_tracer_loads_neither_modules_nor_logging() -> None:
 def test_explain_called_twice_works_both_times() -> None:
     for _ in range(2):
         assert torch._dynamo.explain(lambda x: x + 1)(torch.ones(1)).graph_count == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_varying_integer_and_size_give_the_result_of_each_call_on_every_backend(backend):
+    def run(x, n):
+        return x.sum(0) * n / x.shape[0] + x.new_ones(n).sum()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(run, backend=backend)
+    for rows, n in ((3, 2), (4, 3), (5, 4), (6, 7)):
+        for wanted_grad in (False, True):
+            x = torch.arange(2.0 * rows).reshape(rows, 2).requires_grad_(wanted_grad)
+            torch.testing.assert_close(compiled(x, n), run(x, n))

@@ -312,7 +312,8 @@ def aot_module_simplified(
         dynamic_shapes=_has_symbols(args),
         cache_info=cache_info,
     )
-    compiled, _ = create_aot_dispatcher_function(functional, [*state, *args], settings)
+    given = _with_symbols(mod, args)
+    compiled, _ = create_aot_dispatcher_function(functional, [*state, *given], settings)
 
     def forward(*runtime_args: object) -> list[object]:
         return compiled([*state, *runtime_args])
@@ -321,6 +322,21 @@ def aot_module_simplified(
     forward.named_parameters = mod.named_parameters
     forward.named_buffers = mod.named_buffers
     return forward
+
+
+def _with_symbols(mod: nn.Module, args: Sequence[object]) -> list[object]:
+    """The inputs, with symbols in place of numbers that are symbols of the graph: those numbers are
+    examples."""
+    if not isinstance(mod, torch.fx.GraphModule):
+        return list(args)
+    known = [n.meta.get("example_value") for n in mod.graph.find_nodes(op="placeholder")]
+    if len(known) != len(args):
+        return list(args)
+    symbols = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    return [
+        symbol if isinstance(symbol, symbols) and not isinstance(arg, Tensor) else arg
+        for arg, symbol in zip(args, known, strict=True)
+    ]
 
 
 def _has_symbols(args: Iterable[object]) -> bool:
