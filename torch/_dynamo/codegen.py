@@ -38,6 +38,7 @@ from torch._dynamo.variables.user_defined import DELETED, UserDefinedObjectVaria
 if TYPE_CHECKING:
     from torch._dynamo.output_graph import GraphInput, OutputGraph
     from torch._dynamo.variables.functions import CellVariable
+    from torch._dynamo.variables.random_numbers import EarlyValueVariable
     from torch._guards import Source
 
 _CONSTANT = "\x00constant %d"
@@ -67,6 +68,8 @@ class Codegen:
         count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
         self.params = code.co_varnames[:count]
         self._local = {n: _identifier(n, i) for i, n in enumerate(self.params)}
+        for call in out.early_calls:
+            self._make_early(call)
         self.made_inputs = {
             item.node: self._before_graph(item.made) for item in out.inputs if item.made is not None
         }
@@ -163,6 +166,13 @@ class Codegen:
         if self.outputs:
             unimplemented("input of a graph", repr(vt), "it holds a tensor that the graph computes")
         return text
+
+    def _make_early(self, call: EarlyValueVariable) -> None:
+        after, self.loads = self.loads, self.reads
+        try:
+            call.write(self)
+        finally:
+            self.loads = after
 
     def graph_input(self, item: GraphInput) -> str:
         """An argument of the graph, which gets tensors of classes that take over calls as plain

@@ -102,6 +102,17 @@ _SYMBOL = {
     operator.gt: ">", operator.ge: ">=",
 }  # fmt: skip
 _NOT_IMPLEMENTED = object()
+# What is traced on symbolic floats; powers may be complex, remainders need the number.
+_OF_FLOATS = frozenset(
+    {
+        *(operator.add, operator.sub, operator.mul, operator.truediv, operator.eq, operator.ne),
+        *(operator.lt, operator.le, operator.gt, operator.ge),
+    }
+)
+
+
+def _is_symbolic_float(vt: VariableTracker) -> bool:
+    return isinstance(vt, SymNodeVariable) and vt.python_type() is float
 
 
 class DataModel:
@@ -305,6 +316,9 @@ class DataModel:
                     return self.binary(op, a, b)
                 return None
         plain = INPLACE.get(op, op)
+        if plain not in _OF_FLOATS and (_is_symbolic_float(a) or _is_symbolic_float(b)):
+            known = [ConstantVariable(self.as_index(vt)) for vt in (a, b)]
+            return self.binary(plain, *known)
         self._check_defined(plain, a, b)
         return self.out.call(self, plain, [a, b], {})
 

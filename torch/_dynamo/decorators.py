@@ -252,6 +252,16 @@ class ErrorOnGraphBreakDecoratorContextManager(contextlib.ContextDecorator):
         ErrorOnGraphBreakDecoratorContextManager.current = self._before.pop()
 
 
+def breaks_are_errors() -> bool:
+    """Whether the region that runs now makes graph breaks errors."""
+    return bool(ErrorOnGraphBreakDecoratorContextManager.current)
+
+
+def leave_regions() -> None:
+    """Outside of any region from now on."""
+    ErrorOnGraphBreakDecoratorContextManager.current = None
+
+
 def error_on_graph_break(
     error_on_graph_break: bool,
 ) -> ErrorOnGraphBreakDecoratorContextManager:

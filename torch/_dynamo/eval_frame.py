@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -92,18 +93,18 @@ class FrameCompiler:
         # Forms of one function for this torch.compile; None: what the settings say.
         self.recompile_limit: int | None = hooks.pop("recompile_limit", None)
         self.hooks = hooks
-        self._convert: Callable | None = None
+        # By the identity of the backend, which the translation keeps alive.
+        self._converts: dict[int, Callable] = {}
 
-    @property
-    def convert(self) -> Callable:
+    def convert(self, backend: Callable) -> Callable:
         """The translation of frames; loaded with the first."""
-        if self._convert is None:
+        if id(backend) not in self._converts:
             from torch._dynamo.convert_frame import ConvertFrame
 
-            self._convert = ConvertFrame(
-                self.backend, self.fullgraph, self.dynamic, self.recompile_limit
+            self._converts[id(backend)] = ConvertFrame(
+                backend, self.fullgraph, self.dynamic, self.recompile_limit
             )
-        return self._convert
+        return self._converts[id(backend)]
 
     def __call__(
         self,
@@ -117,13 +118,14 @@ class FrameCompiler:
 
         if config.disable:
             return False
-        known = any(entry.backend is self.backend for entry in cache.entries)
+        backend = _stance.backend or self.backend
+        known = any(entry.backend is backend for entry in cache.entries)
         if not self._stance_allows(code, cache, known):
             return False
         if known:
             frame = {**values, **dict(zip(code.co_freevars, closure or (), strict=False))}
-            found = recompiles.failures(cache, self.backend, frame)
-            limit = recompiles.is_over_limit(cache, self.backend, self.recompile_limit)
+            found = recompiles.failures(cache, backend, frame)
+            limit = recompiles.is_over_limit(cache, backend, self.recompile_limit)
             fail = self.hooks.get("guard_fail_fn")
             if fail is not None and found:
                 fail(GuardFail("; ".join(found[0].texts), code))
@@ -132,7 +134,7 @@ class FrameCompiler:
                 cache.run_only = True
                 return False
             recompiles.report(code, found, {"L": frame, "G": fn_globals})
-        return self.convert(code, fn_globals, closure, values, cache)
+        return self.convert(backend)(code, fn_globals, closure, values, cache)
 
     def _stance_allows(self, code: types.CodeType, cache: CodeCache, known: bool) -> bool:
         stance = _stance.stance
@@ -207,8 +209,8 @@ class OptimizeContext:
             return OptimizedModule(innermost_module(fn), self)
         if inspect.isclass(fn):
             # Instances are made as ever; what is called is compiled.
-            call = fn.__dict__.get("__call__")
-            if isinstance(call, types.FunctionType):
+            call = _call_of_class(fn)
+            if call is not None:
                 fn.__call__ = self._wrap(call)
             return fn
         if not callable(fn):
@@ -235,6 +237,21 @@ class OptimizeContext:
 
     def __exit__(self, *error: object) -> None:
         _c.set_eval_frame(self._before)
+
+
+def _call_of_class(cls: type) -> types.FunctionType | None:
+    """What a call of an instance runs, with bytecode of its own. Modules get one that calls their
+    base's, so that hooks take part."""
+    own = cls.__dict__.get("__call__")
+    if isinstance(own, types.FunctionType):
+        return own
+    if not issubclass(cls, torch.nn.Module):
+        return None
+
+    def __call__(self: torch.nn.Module, *args: object, **kwargs: object) -> object:
+        return super(cls, self).__call__(*args, **kwargs)
+
+    return __call__
 
 
 def innermost_module(mod: torch.nn.Module) -> torch.nn.Module:
@@ -272,7 +289,7 @@ def optimize(
     rebuild_ctx: object = None,
 ) -> Callable:
     """The decorator behind torch.compile."""
-    if disable or config.disable:
+    if disable or config.disable or os.environ.get("TORCHDYNAMO_DISABLE") == "1":
         return lambda fn=None: fn
     check_if_dynamo_supported()
     callback = FrameCompiler(
@@ -325,6 +342,9 @@ def disable(
         object.__setattr__(wrapped, "_compiled_call", _marked(caller_of(fn), reason))
         object.__setattr__(wrapped, "_compiled_forward", wrapped._compiled_call)
         return wrapped
+    if inspect.isclass(fn) and issubclass(fn, torch.nn.Module):
+        fn.__call__ = _marked(_call_of_class(fn), reason)
+        return fn
     if inspect.isclass(fn):
         for name, value in list(vars(fn).items()):
             if isinstance(value, types.FunctionType):
@@ -371,8 +391,11 @@ def set_stance_value(new: Stance) -> Stance:
         )
     if new.stance == "force_eager" and new.backend is not None:
         raise RuntimeError("force_backend cannot be used with stance 'force_eager'")
+    if new.backend is not None:
+        new = dataclasses.replace(new, backend=lookup_backend(new.backend))
     before, _stance = _stance, new
     _c.set_force_eager(new.stance == "force_eager")
+    _c.set_forced_backend(new.backend)
     return before
 
 

@@ -13,18 +13,37 @@ import re
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.utils._pytree as pytree
 from torch import fx
 from torch._dynamo import config, eval_frame
+from torch._dynamo.exc import UserError, UserErrorType
 from torch._dynamo.optimized_module import HOOKS
+from torch._dynamo.variables.constant import is_constant_type
 from torch._guards import GuardSource
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
-_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+if TYPE_CHECKING:
+    from torch._dynamo.output_graph import OutputGraph
+
+_LEAVES = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, fx.Proxy, torch.nn.Module)
+
+
+def _check_leaves(leaves: list[object], what: str, kind: str) -> None:
+    """A graph is given and returns tensors and constants, in containers that pytree knows."""
+    for leaf in leaves:
+        if isinstance(leaf, _LEAVES) or is_constant_type(type(leaf)) or callable(leaf):
+            continue
+        raise UserError(
+            kind,
+            f"It looks like one of the {what} with type `{type(leaf)}` is not supported or "
+            "pytree-flattenable. Exported graphs take and return only the following: tensors, "
+            "numbers, texts and containers of those; torch.utils._pytree.register_dataclass and "
+            "register_pytree_node make other classes containers.",
+        )
 
 
 class ExportGuard(NamedTuple):
@@ -151,6 +170,8 @@ class _Recorder(fx.Tracer):
             if node.op == "placeholder":
                 env[node] = self.value(next(given))
                 if isinstance(env[node], fx.Node):
+                    if env[node].op == "placeholder":
+                        env[node]._rename(node.name)
                     for key, value in node.meta.items():
                         env[node].meta.setdefault(key, value)
             elif node.op == "output":
@@ -169,25 +190,32 @@ def _wrap_signature(
 ) -> fx.GraphModule:
     """Runs translated code on proxies; the graph it stands for."""
     flat, in_spec = pytree.tree_flatten((args, kwargs))
+    names = call.names(args, kwargs)
+    owners = [
+        name
+        for name, value in zip(names, (*args, *kwargs.values()), strict=True)
+        for _ in pytree.tree_leaves(value)
+    ]
     proxies = []
     for i, leaf in enumerate(flat):
         node = recorder.graph.placeholder(f"arg{i}")
+        if not isinstance(leaf, torch.Tensor | torch.SymInt | torch.SymFloat):
+            proxies.append(leaf)  # a constant of the graph
+            continue
+        node._rename(owners[i])
         if isinstance(leaf, torch.Tensor):
             node.meta["tensor_dict"] = dict(leaf.__dict__)
             if id(leaf) in fakes:
                 node.meta["val"] = fakes[id(leaf)]
-        wanted = isinstance(leaf, torch.Tensor) or (
-            isinstance(leaf, _NUMBERS) and not isinstance(leaf, bool)
-        )
-        proxies.append(fx.Proxy(node, recorder) if wanted else leaf)
+        proxies.append(fx.Proxy(node, recorder))
     new_args, new_kwargs = pytree.tree_unflatten(proxies, in_spec)
     function = types.FunctionType(
         code, call.function.__globals__, code.co_name, None, call.function.__closure__
     )
     result = function(*call.parameters(new_args, new_kwargs).values())
     outputs, out_spec = pytree.tree_flatten(result)
+    _check_leaves(outputs, "outputs", UserErrorType.INVALID_OUTPUT)
     recorder.graph.output([recorder.value(leaf) for leaf in outputs])
-    names = call.names(args, kwargs)
     recorder.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
     made = fx.GraphModule(recorder.root, recorder.graph)
     made.recompile()
@@ -252,7 +280,8 @@ def export(
         raise AssertionError(f"A callable function is expected, but {type(f)} is provided.")
 
     def inner(*args: object, **kwargs: object) -> ExportResult:
-        static = assume_static_by_default or tracing_mode == "real"
+        # Where sizes that vary are named, the others do not.
+        static = assume_static_by_default or tracing_mode == "real" or dynamic_shapes is not None
         with config.patch(
             assume_static_by_default=static,
             automatic_dynamic_shapes=False,
@@ -290,6 +319,8 @@ def _capture(
         captured.append(gm)
         return lambda *flat: recorder.inline(gm, flat)
 
+    if same_signature:
+        _check_leaves(pytree.tree_leaves((args, kwargs)), "inputs", UserErrorType.INVALID_INPUT)
     values = call.parameters(args, kwargs)
     _mark_dynamic(dynamic_shapes, values)
     function = call.function
@@ -297,8 +328,8 @@ def _capture(
     found = translate.translate(
         function.__code__, function.__globals__, function.__closure__, values, options
     )
-    _, texts = guards.build(function.__code__, function.__globals__, found.out)
-    noted = _guard_records(found, texts)
+    guards.build(function.__code__, function.__globals__, found.out)
+    noted = _guard_records(found)
     if not captured and not same_signature:
         raise AssertionError(
             "Failed to produce a graph during tracing as no tensor operations were found and "
@@ -323,7 +354,16 @@ def _capture(
     return made, noted, examples, fake_mode
 
 
-def _guard_records(found: object, texts: list[str]) -> list[ExportGuard]:
+def _shape_conditions(out: OutputGraph) -> list[str]:
+    if not out.shape_sources:
+        return []
+    values, sources, contexts = zip(*out.shape_sources, strict=True)
+    return out.shape_env.produce_guards(
+        list(values), list(sources), input_contexts=list(contexts), ignore_static=False
+    )
+
+
+def _guard_records(found: object) -> list[ExportGuard]:
     out = [
         ExportGuard(
             record.source.name(),
@@ -334,7 +374,7 @@ def _guard_records(found: object, texts: list[str]) -> list[ExportGuard]:
         for record in found.guards
         if record.source is not None
     ]
-    shapes = [text for text in texts if ".size()" in text or ".stride()" in text]
+    shapes = _shape_conditions(found.out)
     if shapes:
         out.append(ExportGuard("", GuardSource.SHAPE_ENV, shapes, ["SHAPE_ENV"]))
     return out
@@ -372,9 +412,12 @@ def _to_aten(
         if fake_mode is not None:
             fake_mode.allow_non_fake_inputs = allowed
     traced.graph._codegen = codegen
-    for node, name in zip(
-        traced.graph.find_nodes(op="placeholder"), range(len(inputs)), strict=False
-    ):
-        node.target = f"arg{name}"
+    for i, node in enumerate(traced.graph.find_nodes(op="placeholder")):
+        node.target = f"arg{i}"
+        if not isinstance(inputs[i], torch.Tensor):
+            node._rename(node.target)
+    for node in traced.graph.nodes:
+        if node.op == "call_function":
+            node.meta.setdefault("original_aten", node.target)
     traced.recompile()
     return traced

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,6 +29,7 @@ from torch._dynamo.source import (
     WeakRefCallSource,
 )
 from torch._dynamo.variables.constant import is_constant_type
+from torch._functorch import pyfunctorch
 
 if TYPE_CHECKING:
     from torch._dynamo.output_graph import GuardRecord, OutputGraph
@@ -275,6 +277,22 @@ def _left(b: GuardBuilder, m: GuardManager, value: tuple[int, type], name: str) 
     return text
 
 
+def _range_left(b: GuardBuilder, m: GuardManager, value: Iterator, name: str) -> str:
+    text = f"{name} is at the same place of the same range"
+    m.add_range_iterator_match_guard(value, [text])
+    return text
+
+
+def _not_nan(b: GuardBuilder, m: GuardManager, value: None, name: str) -> str:
+    text = f"not math.isnan({name})"
+    m.add_lambda_guard(_is_number, [text])
+    return text
+
+
+def _is_number(value: float) -> bool:
+    return value == value
+
+
 def _equals(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str:
     m.add_equals_match_guard(value, [f"{name} == {value!r}"])
     return f"{name} == {value!r}"
@@ -293,6 +311,8 @@ _RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
     "PRESENT_IN_GENERIC_DICT": _present,
     "OBJECT_ALIASING": _alias,
     "TUPLE_ITERATOR_LEN": _left,
+    "NOT_NAN": _not_nan,
+    "RANGE_ITERATOR": _range_left,
 }
 
 
@@ -319,9 +339,19 @@ def build(
         _guards.install_no_object_aliasing_guard(managers, names, [text])
         builder.texts.append(text)
     _add_shapes(builder, out)
+    if out.uses_transforms():
+        state = out.transforms
+        text = f"torch._functorch.pyfunctorch.compare_functorch_state({state})"
+        check = functools.partial(_same_transforms, state)
+        builder.root.add_epilogue_lambda_guard(check, [text])
+        builder.texts.append(text)
     if guard_manager_testing_hook_fn is not None:
         guard_manager_testing_hook_fn(GuardManagerWrapper(builder.root), out.values, builder)
     return builder.root, builder.texts
+
+
+def _same_transforms(state: list[tuple], frame: object) -> bool:
+    return pyfunctorch.compare_functorch_state(state)
 
 
 def _add_shapes(builder: GuardBuilder, out: OutputGraph) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 import torch.fx
 from torch._C._dynamo.eval_frame import DisabledFunction
-from torch._dynamo import compile_log
+from torch._dynamo import compile_log, decorators, trace_rules
 from torch._dynamo.exc import (
     BackendCompilerFailed,
     TorchRuntimeError,
@@ -21,6 +21,7 @@ from torch._dynamo.exc import (
     unimplemented,
 )
 from torch._dynamo.side_effects import SideEffects
+from torch._dynamo.utils import dynamo_timed
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.function_modes import takes_over, without_modes
@@ -32,6 +33,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._functorch import pyfunctorch
 from torch._guards import TracingContext
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
     from torch._dynamo.translate import Options
+    from torch._dynamo.variables.random_numbers import EarlyValueVariable
     from torch._guards import Source
 
 _CANNOT_FAKE = (
@@ -151,6 +154,20 @@ class OutputGraph:
         self.graph_module: torch.fx.GraphModule | None = None
         self.compiled_name = ""
         self.current_frame: Frame | None = None
+        # The transforms that the program runs under, and whether it begins some itself.
+        self.transforms = pyfunctorch.current_state()
+        # Calls that the code makes before the graph, in order: numbers that are drawn.
+        self.early_calls: list[EarlyValueVariable] = []
+        # Whether a graph break is an error where the trace is now.
+        self.error_on_break = decorators.breaks_are_errors()
+
+    def uses_transforms(self) -> bool:
+        """Whether the trace depends on the transforms that are running: it is under some, or begins
+        some, whose levels are numbered from there."""
+        return bool(self.transforms) or any(
+            getattr(node.target, "__module__", None) == "torch._C._functorch"
+            for node in self.root.nodes
+        )
 
     # ---- guards and existing objects
 
@@ -189,7 +206,8 @@ class OutputGraph:
 
     def add_input(self, source: Source, example: object, fake: object) -> torch.fx.Node:
         """A placeholder for a value of the running program."""
-        name = re.sub(r"[^a-zA-Z0-9]+", "_", source.name())
+        name = re.sub(r"^C\[(.*?)\]\.cell_contents", r"L[\1]", source.name())
+        name = re.sub(r"[^a-zA-Z0-9]+", "_", name)
         name = re.sub(r"_+", "_", name)
         if name[:1].isdigit():
             name = f"G_{name}"
@@ -197,6 +215,7 @@ class OutputGraph:
             node = self.root.placeholder(name)
         node.meta["example_value"] = fake
         node.meta["grapharg_source"] = source
+        node.meta["nn_module_stack"] = self.module_stack
         self.inputs.append(GraphInput(node, source, example))
         return node
 
@@ -294,7 +313,7 @@ class OutputGraph:
         node_kwargs = {k: v.as_proxy() for k, v in kwargs.items()}
         result = self.run_fake(tx, op, target, node_args, node_kwargs)
         if not _in_graph(result):
-            if not effect and not _has_effect(target):
+            if not effect and not trace_rules.has_effect(target, result):
                 return VariableTracker.build(tx, result)
         if self.scopes:
             node_args, node_kwargs = self.lift_all(node_args), self.lift_all(node_kwargs)
@@ -310,7 +329,7 @@ class OutputGraph:
                     and arg.fake is result
                     and arg.node.graph is self.graph
                 ):
-                    arg.node = made
+                    arg.node, arg.named = made, False
                     return arg
         return self.wrap_node(tx, made, result)
 
@@ -429,6 +448,14 @@ class OutputGraph:
         part.meta["example_value"] = item
         self.describe(tx, part)
         return self.wrap_node(tx, part, item)
+
+    def object_node(self, tx: Frame, cls: type, parts: Kwargs) -> OpaqueVariable:
+        """An object that the graph makes of its parts, for functions that are called in it."""
+        given = self.lift_all({name: vt.as_proxy() for name, vt in parts.items()})
+        made = self.graph.create_node("call_function", cls, (), given)
+        made.meta["example_value"] = cls(**map_aggregate(given, _example))
+        self.describe(tx, made)
+        return OpaqueVariable(made, made.meta["example_value"])
 
     def graph_value(self, vt: VariableTracker) -> torch.fx.Node | None:
         """The node that computes a value, where the graph does."""
@@ -558,7 +585,8 @@ class OutputGraph:
         if backend is None:
             return module.forward
         try:
-            compiled = backend(module, examples)
+            with dynamo_timed("OutputGraph.call_user_compiler", phase_name="backend_compile"):
+                compiled = backend(module, examples)
         except (torch._dynamo.exc.TorchDynamoException, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -608,17 +636,6 @@ def _in_graph(value: object) -> bool:
     if isinstance(value, tuple | list):
         return any(_in_graph(item) for item in value)
     return False
-
-
-def _has_effect(target: Callable | str) -> bool:
-    """Whether a call is kept although nothing uses its result."""
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    return (
-        name.startswith(("_set_", "set_", "_enter", "_exit", "_saved", "_vmap_", "_grad_", "_jvp"))
-        or name.endswith("_")
-        or name in ("_assert_async", "_functional_assert_async", "setattr", "backward")
-        or isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator)
-    )
 
 
 def _shown(target: Callable | str) -> str:

@@ -130,7 +130,7 @@ class SideEffects:
             return
         if vt.contents is not None and vt.contents.changed:
             vt.contents.write_back(cg, target)
-        setter = "object.__setattr__"
+        setter = cg.const(_own_setattr(vt.cls))
         for name, value in vt.attrs.items():
             if value is DELETED:
                 cg.effect(f"object.__delattr__({target}, {name!r})")
@@ -140,3 +140,12 @@ class SideEffects:
                 cg.effect(f"{target}.__dict__[{name!r}] = {cg.expr(value)}")
             else:
                 cg.effect(f"{setter}({target}, {name!r}, {cg.expr(value)})")
+
+
+def _own_setattr(cls: type) -> object:
+    """What sets attributes of objects of a class where no code of the program takes part."""
+    return next(
+        base.__dict__["__setattr__"]
+        for base in cls.__mro__
+        if not isinstance(base.__dict__.get("__setattr__", _own_setattr), types.FunctionType)
+    )

@@ -42,7 +42,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import UNBOUND, PythonModuleVariable
-from torch._dynamo.variables.tensor import TensorVariable
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
     DELETED,
     UserDefinedClassVariable,
@@ -66,6 +66,7 @@ COMPARE = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+_GRAPH_VALUES = (TensorVariable, SymNodeVariable)
 _GENERATOR, _COROUTINE = 0x20, 0x80 | 0x200
 _DEEPEST = 150
 
@@ -308,8 +309,12 @@ def STORE_FAST(self: Frame, ins: Instruction) -> None:
     value = self.stack.pop()
     if value is UNBOUND:
         self.locals.pop(ins.argval, None)
-    else:
-        self.locals[ins.argval] = value
+        return
+    self.locals[ins.argval] = value
+    if isinstance(value, _GRAPH_VALUES) and not value.named:
+        # A graph is read with the program beside it: a value has the name of its first variable.
+        value.named = True
+        value.node._rename(ins.argval)
 
 
 def DELETE_FAST(self: Frame, ins: Instruction) -> None:

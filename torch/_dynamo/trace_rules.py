@@ -28,6 +28,8 @@ FORBID = "forbid"  # an error
 # Rules by function. A function as value is a handler(tx, args, kwargs) that the trace calls.
 _RULES: dict[object, object] = {}
 _REASONS: dict[object, str] = {}
+# Functions that return a number or the like and are called for what they change besides.
+_EFFECTS: set[object] = set()
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = os.sep + "site-packages" + os.sep
@@ -105,6 +107,20 @@ def handler(*fns: object) -> Callable[[Callable], Callable]:
         return rule
 
     return mark
+
+
+def effect(*fns: object) -> None:
+    """Calls of these stay in the graph, although what they return is known while tracing."""
+    _EFFECTS.update(fns)
+
+
+def has_effect(target: object, result: object) -> bool:
+    """Whether a call stays in the graph although it computes no value of the graph. One that
+    returns nothing is made for what it changes; an operator may change what its schema does not
+    say."""
+    if result is None or target in _EFFECTS:
+        return True
+    return isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator)
 
 
 def _key(fn: object) -> object:

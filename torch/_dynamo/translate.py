@@ -27,7 +27,7 @@ from torch._dynamo.output_graph import GuardRecord, OutputGraph
 from torch._dynamo.resume_execution import needed_first, origin_program, parted, resume_code
 from torch._dynamo.source import ClosureSource, LocalSource, is_of_module
 from torch._dynamo.symbolic_convert import Frame
-from torch._dynamo.variables import builder, function_modes, higher_order_ops, pytree  # noqa: F401
+from torch._dynamo.variables import builder, ctx_manager, function_modes, higher_order_ops, pytree  # noqa: F401
 from torch._dynamo.variables import torch as torch_rules  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
@@ -217,7 +217,10 @@ class RootFrame(Frame):
                 raise
 
     def _cannot(self, error: Unsupported) -> None:
-        if self.out.options.fullgraph:
+        if self.out.options.fullgraph or self.out.error_on_break:
+            if self.out.error_on_break:
+                # Regions that code before a break entered are not left by an error of the compiler.
+                decorators.leave_regions()
             with_user_code(error, getattr(error, "frames", None) or self.user_stack())
             raise error
         raise RestartWithBreak(self.count - 1, error)
@@ -453,8 +456,8 @@ def _attempt(
             function_modes.take_over_open_modes(frame)
             return _traced(frame, out, code, closure, values)
     except Unsupported as error:
-        # The values after the graph cannot be made.
-        if options.fullgraph:
+        # The values after the graph cannot be made, or a break is an error.
+        if options.fullgraph or out.error_on_break:
             with_user_code(error, frame.user_stack())
             raise
         raise SkipFrame(str(error)) from error

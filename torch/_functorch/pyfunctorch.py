@@ -12,6 +12,8 @@ __all__ = [
     "FuncTorchInterpreter",
     "VmapInterpreter",
     "below",
+    "compare_functorch_state",
+    "current_state",
     "interpreter_of",
     "retrieve_all_functorch_interpreters",
     "retrieve_current_functorch_interpreter",
@@ -84,3 +86,20 @@ def retrieve_current_functorch_interpreter() -> FuncTorchInterpreter:
     if not levels:
         raise RuntimeError("no function transform is running")
     return levels[-1]
+
+
+def current_state() -> list[tuple]:
+    """What runs now, oldest first: the transform, its level and, of vmap, the randomness."""
+    if not _F._level_kinds():
+        return []
+    return [_described(level) for level in retrieve_all_functorch_interpreters()]
+
+
+def _described(level: FuncTorchInterpreter) -> tuple:
+    own = (level.key().name, level.level())
+    return (*own, level.randomness()) if isinstance(level, VmapInterpreter) else own
+
+
+def compare_functorch_state(states: list[tuple]) -> bool:
+    """Whether these transforms run now."""
+    return current_state() == states

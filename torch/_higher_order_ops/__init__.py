@@ -6,6 +6,7 @@ from torch._higher_order_ops.auto_functionalize import auto_functionalized, auto
 from torch._higher_order_ops.cond import cond
 from torch._higher_order_ops.effects import with_effects
 from torch._higher_order_ops.flex_attention import flex_attention, flex_attention_backward
+from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch._higher_order_ops.map import map
 from torch._higher_order_ops.out_dtype import out_dtype
@@ -26,6 +27,7 @@ __all__ = [
     "flex_attention",
     "flex_attention_backward",
     "graphsafe_run_with_rng_state",
+    "hints_wrapper",
     "invoke_subgraph",
     "map",
     "out_dtype",

@@ -50,7 +50,7 @@ def cond(
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)) or pytree.tree_any(
-        lambda x: not isinstance(x, (Tensor, int, float, bool, torch.SymInt)), operands
+        lambda x: not isinstance(x, (Tensor, int, torch.SymInt)), operands
     ):
         raise RuntimeError(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists "

@@ -8,6 +8,9 @@ import collections
 import copy
 import enum
 import functools
+import math
+import operator
+import random
 import types
 import typing
 import weakref
@@ -46,7 +49,7 @@ from torch._dynamo.variables.functions import (
     UserFunctionVariable,
     UserMethodVariable,
 )
-from torch._dynamo.variables.iter import ExistingIteratorVariable
+from torch._dynamo.variables.iter import _LONGEST, ExistingIteratorVariable
 from torch._dynamo.variables.lists import (
     DequeVariable,
     ListVariable,
@@ -150,7 +153,7 @@ def _literal(tx: Frame, value: object, source: Source | None) -> VariableTracker
 
 def _maybe_symbolic(tx: Frame, value: int | float, source: Source) -> VariableTracker | None:
     options = tx.out.options
-    if isinstance(value, float | bool) or not options.may_be_dynamic(source):
+    if not _may_be_symbol(value) or not options.may_be_dynamic(source):
         options.saw_number(source, value)
         return None
     if not options.saw_number(source, value):
@@ -162,17 +165,25 @@ def _maybe_symbolic(tx: Frame, value: int | float, source: Source) -> VariableTr
     known = tx.out.symbol_inputs.get(source)
     if known is not None:
         return known
-    symbol = tx.out.shape_env.create_unspecified_symbol(
-        value, source=source, dynamic_dim=DimDynamic.DYNAMIC
-    )
-    number = tx.out.shape_env.create_symintnode(symbol, hint=value, source=source)
-    tx.out.guard(source, "TYPE_MATCH", int)
+    number = tx.out.shape_env.create_input_number(value, source)
+    tx.out.guard(source, "TYPE_MATCH", type(value))
+    if type(value) is float:
+        # Comparisons that held while tracing hold otherwise for what is no number.
+        tx.out.guard(source, "NOT_NAN", None)
     node = tx.out.add_input(source, value, number)
     tx.out.symbol_nodes[str(number)] = node
     tx.out.shape_sources.append((number, source, None))
     made = SymNodeVariable(node, number, source)
     tx.out.symbol_inputs[source] = made
     return made
+
+
+def _may_be_symbol(value: int | float) -> bool:
+    from torch._dynamo import config
+
+    if type(value) is float:
+        return not config.specialize_float and math.isfinite(value)
+    return type(value) is int and not config.specialize_int
 
 
 def _item(tx: Frame, value: object, source: Source | None, key: object) -> VariableTracker:
@@ -231,6 +242,14 @@ def _tuple_iterator(tx: Frame, value: Iterator, source: Source | None) -> Variab
         for i, item in enumerate(items)
     ]
     return ExistingIteratorVariable(parts, source)
+
+
+def _range_iterator(tx: Frame, value: Iterator, source: Source | None) -> VariableTracker:
+    if source is None or operator.length_hint(value) > _LONGEST:
+        return UnknownVariable(value, source)
+    _guard(tx, source, "RANGE_ITERATOR", copy.copy(value))
+    items = [ConstantVariable(item) for item in copy.copy(value)]
+    return ExistingIteratorVariable(items, source, type(value))
 
 
 def _entries(tx: Frame, value: dict, source: Source | None) -> dict:
@@ -404,6 +423,7 @@ _EXACT.update(
         collections.defaultdict: _defaultdict,
         types.MappingProxyType: _mapping_proxy,
         type(iter(())): _tuple_iterator,
+        type(iter(range(0))): _range_iterator,
         range: _range,
         slice: _slice,
         types.FunctionType: _function,
@@ -424,7 +444,7 @@ _EXACT.update(
 
 
 def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker:
-    from torch._dynamo.variables import ctx_manager, numpy_arrays
+    from torch._dynamo.variables import ctx_manager, numpy_arrays, random_numbers
     from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 
     cls = type(value)
@@ -474,6 +494,8 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
         _guard(tx, source, "ID_MATCH", value)
         reason = getattr(value, "_torchdynamo_disable_msg", None)
         return SkipFunctionVariable(value, source, reason)
+    if cls is random.Random:
+        return random_numbers.wrap(tx, value, source)
     if cls.__module__.partition(".")[0] == "numpy":
         found = numpy_arrays.wrap(tx, value, source)
         if found is not None:
@@ -572,6 +594,14 @@ def wrap_tensor(tx: Frame, value: torch.Tensor, source: Source | None) -> Variab
         else:
             fake = out.fake_mode.from_tensor(value, source=source, symbolic_context=context)
     except NotImplementedError as error:
+        if out.transforms:
+            name = f"torch.func.{out.transforms[-1][0].lower()}"
+            unimplemented(
+                f"Calling {name}(compiled_fn) function from eager mode is not supported",
+                f"{type(value)} under {out.transforms}",
+                "The tensors of a transform have no memory of their own to trace from.",
+                (f"Compile the function that calls {name} instead.",),
+            )
         unimplemented("fake tensor", f"{type(value)}", str(error))
     sizes = tuple(fake.shape)
     if any(isinstance(s, torch.SymInt) for s in sizes):

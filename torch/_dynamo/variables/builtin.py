@@ -116,8 +116,13 @@ def _isinstance(tx: Frame, vt: VariableTracker, kinds: VariableTracker) -> Varia
     for kind in flat:
         custom = getattr(type(kind), "__instancecheck__", type.__instancecheck__)
         if custom is not type.__instancecheck__ and isinstance(custom, types.FunctionType):
-            if isinstance(vt, TensorVariable) and vt.real is None:
-                if _isinstance_of_fake(vt, kind):
+            if isinstance(vt, TensorVariable):
+                found = (
+                    _isinstance_of_fake(vt, kind)
+                    if vt.real is None
+                    else (isinstance(vt.real, kind))
+                )
+                if found:
                     return TRUE
                 continue
             if not _abstract_check(own, kind):

@@ -8,6 +8,7 @@ import enum
 import functools
 import itertools
 import operator
+import random
 import types
 import weakref
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.variables import iter as iterators
-from torch._dynamo.variables import numpy_arrays
+from torch._dynamo.variables import numpy_arrays, random_numbers
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable, fold
 from torch._dynamo.variables.constant import (
@@ -316,7 +317,10 @@ def _deque(
     tx: Frame, items: VariableTracker | None = None, maxlen: VariableTracker = NONE
 ) -> VariableTracker:
     values = items.unpack(tx) if items is not None else []
-    return DequeVariable(values, maxlen=maxlen.as_python_constant())
+    most = maxlen.as_python_constant()
+    if most is not None and len(values) > most:
+        del values[: len(values) - most]
+    return DequeVariable(values, maxlen=most)
 
 
 @rule(weakref.ref)
@@ -326,6 +330,11 @@ def _weak_reference(
     if not callback.is_same(NONE):
         unimplemented("weakref.ref", repr(callback), "a weak reference that calls a function")
     return WeakRefVariable(referent)
+
+
+@rule(random.Random)
+def _random(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    return random_numbers.construct(tx, list(args), kwargs)
 
 
 @rule(range)

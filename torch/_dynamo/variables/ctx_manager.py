@@ -4,11 +4,13 @@ runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
+from torch._dynamo import decorators, trace_rules
 from torch._dynamo.exc import unimplemented
+from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 
@@ -166,6 +168,80 @@ class AutocastVariable(ContextWrappingVariable):
         return tx.attribute_of_builtin(self, name)
 
 
+class ErrorOnBreakVariable(ContextWrappingVariable):
+    """torch._dynamo.error_on_graph_break: says what a break is while the trace is inside. One that
+    the running program entered before is left after the graph (`real`)."""
+
+    __slots__ = ("real",)
+
+    def __init__(self, cls: type, args: Args, kwargs: Kwargs) -> None:
+        super().__init__(cls, args, kwargs)
+        self.real: object = None
+
+    def enter(self, tx: Frame) -> None:
+        self.saved = tx.out.error_on_break
+        self.entered = True
+        tx.out.contexts.append(self)
+        tx.out.error_on_break = self.args[0].as_python_constant()
+
+    def leave(self, tx: Frame) -> None:
+        self.entered = False
+        if self in tx.out.contexts:
+            tx.out.contexts.remove(self)
+        elif self.real is not None:
+            self.saved = bool(self.real._before[-1])
+            tx.out.side_effects.changes += 1
+            tx.out.side_effects.calls.append((self.cls.__exit__, [self, NONE, NONE, NONE]))
+        tx.out.error_on_break = self.saved
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name == "_recreate_cm":
+            return self.clone()
+        return super().call_method(tx, name, args, kwargs)
+
+
+class ProfilerContextVariable(ContextWrappingVariable):
+    """Ranges and profiles: a graph is one step to them, so they do nothing inside of one. After a
+    graph break they are entered as ever."""
+
+    __slots__ = ()
+
+    def enter(self, tx: Frame) -> None:
+        self.entered = True
+        tx.out.contexts.append(self)
+
+    def leave(self, tx: Frame) -> None:
+        self.entered = False
+        if self in tx.out.contexts:
+            tx.out.contexts.remove(self)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        found = super().call_method(tx, name, args, kwargs)
+        return self if name == "__enter__" else found
+
+
+@trace_rules.handler(decorators.error_on_graph_break)
+def _error_on_graph_break(tx: Frame, error_on_graph_break: VariableTracker) -> VariableTracker:
+    kind = decorators.ErrorOnGraphBreakDecoratorContextManager
+    return ErrorOnBreakVariable(kind, [error_on_graph_break], {})
+
+
+def _forward(name: str) -> Callable:
+    def run(
+        tx: Frame, obj: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+    ) -> VariableTracker:
+        return obj.call_method(tx, name, list(args), kwargs)
+
+    return run
+
+
+for _name in ("__enter__", "__exit__"):
+    trace_rules.register(
+        getattr(decorators.ErrorOnGraphBreakDecoratorContextManager, _name), _forward(_name)
+    )
+del _name
+
+_PROFILERS = (torch.autograd.profiler.profile, torch.autograd.profiler.record_function)
 _GRAD = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled)
 
 
@@ -181,6 +257,10 @@ def create(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker 
         if cls is torch.no_grad and args:
             return made.call_function(tx, args, kwargs)
         return made
+    if cls in _PROFILERS:
+        return ProfilerContextVariable(cls, args, kwargs)
+    if cls is decorators.ErrorOnGraphBreakDecoratorContextManager:
+        return ErrorOnBreakVariable(cls, [*args, *kwargs.values()], {})
     if issubclass(cls, torch.autocast) and hasattr(torch.amp.autocast_mode, "_enter_autocast"):
         return AutocastVariable(cls, args, kwargs)
     return None
@@ -219,6 +299,15 @@ def existing(tx: Frame, value: object, source: Source | None) -> VariableTracker
             tx.out.guard(source, "ID_MATCH", value)
         made = ContextWrappingVariable(cls, [ConstantVariable(value.mode)], {})
         made.saved = getattr(value, "prev", None)
+        return made
+    if cls is decorators.ErrorOnGraphBreakDecoratorContextManager:
+        if source is not None:
+            tx.out.guard(source, "TYPE_MATCH", cls)
+            flag = AttrSource(source, "error_on_graph_break")
+            tx.out.guard(flag, "CONSTANT_MATCH", value.error_on_graph_break)
+        made = ErrorOnBreakVariable(cls, [ConstantVariable(value.error_on_graph_break)], {})
+        made.source = source
+        made.real = value if value._before else None
         return made
     if cls in (torch.inference_mode, torch.autograd.graph.saved_tensors_hooks):
         unimplemented("context manager", f"{cls}", "this context manager is not traced")

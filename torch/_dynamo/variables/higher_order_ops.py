@@ -19,6 +19,8 @@ from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._higher_order_ops import utils
 from torch._higher_order_ops.associative_scan import associative_scan_op
 from torch._higher_order_ops.cond import cond, cond_op
+from torch._higher_order_ops.hints_wrap import check as check_hints
+from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.invoke_subgraph import _Region, invoke_subgraph
 from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.out_dtype import out_dtype
@@ -177,6 +179,35 @@ def _checkpoint(
     node = module_node(tx, body, "wrap_body")
     plain = {k: v.as_python_constant() for k, v in settings.items()}
     return call_operator(tx, tag_activation_checkpoint, (node, *body.lifted), plain, body)
+
+
+@handler(hints_wrapper)
+def _hints_wrapper(
+    tx: Frame,
+    body_fn: VariableTracker,
+    args: VariableTracker,
+    kwargs: VariableTracker,
+    hints: VariableTracker | None = None,
+) -> VariableTracker:
+    if hints is None:
+        raise UncapturedHigherOrderOpError("hints_wrapper - key hints not provided")
+    given = args.unpack(tx)
+    named = {k.as_python_constant(): v.realize() for k, v in tx.pairs(kwargs)}
+    plain = {k.as_python_constant(): v.as_python_constant() for k, v in tx.pairs(hints)}
+    shown = [_number_or_tensor(vt) for vt in (*given, *named.values())]
+    check_hints(shown[: len(given)], dict(zip(named, shown[len(given) :], strict=True)), plain)
+    body = _captured(tx, "hints_wrapper", body_fn, given, named)
+    node = module_node(tx, body, "hints_wrapper_body")
+    call = (node, tuple(body.lifted), {})
+    return call_operator(tx, hints_wrapper, call, {"hints": plain}, body)
+
+
+def _number_or_tensor(vt: VariableTracker) -> object:
+    if isinstance(vt, TensorVariable):
+        return vt.fake
+    if isinstance(vt, SymNodeVariable):
+        return vt.sym
+    return vt.as_python_constant() if vt.is_python_constant() else vt
 
 
 @handler(cond)

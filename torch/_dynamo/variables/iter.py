@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch._guards import Source
 
 _LIST_ITERATOR = type(iter([]))
+_TUPLE_ITERATOR = type(iter(()))
 _LONGEST = 100_000  # more values than that are not written out
 
 
@@ -102,13 +103,13 @@ class SequenceIteratorVariable(IteratorVariable):
 
 
 class ExistingIteratorVariable(IteratorVariable):
-    """An iterator over a tuple that the running program has; what the trace takes from it is taken
-    from the real one after the graph."""
+    """An iterator over a tuple or a range that the running program has; what the trace takes from
+    it is taken from the real one after the graph."""
 
     __slots__ = ("taken",)
 
-    def __init__(self, items: Args, source: Source) -> None:
-        super().__init__(iter(items), type(iter(())))
+    def __init__(self, items: Args, source: Source, cls: type = _TUPLE_ITERATOR) -> None:
+        super().__init__(iter(items), cls)
         self.source = source
         self.taken = 0
 

@@ -64,7 +64,7 @@ class TensorVariable(VariableTracker):
     """A tensor: the node that computes it and a fake tensor with its properties. `real` is the
     running program's tensor, for inputs."""
 
-    __slots__ = ("cls", "fake", "node", "real")
+    __slots__ = ("cls", "fake", "named", "node", "real")
 
     def __init__(
         self,
@@ -79,6 +79,7 @@ class TensorVariable(VariableTracker):
         self.fake = fake
         self.real = real
         self.cls = torch.Tensor if real is None else type(real)
+        self.named = not node.op.startswith("call")
 
     def describe(self) -> str:
         return self.node.name
@@ -122,7 +123,21 @@ class TensorVariable(VariableTracker):
             return VariableTracker.build(
                 tx, self.real.__dict__[name], AttrSource(self.source, name)
             )
+        if self.real is None and is_traceable_wrapper_subclass_type(self.cls):
+            found = self._of_wrapper(tx, name)
+            if found is not None:
+                return found
         return self._from_class(tx, name)
+
+    def _of_wrapper(self, tx: Frame, name: str) -> VariableTracker | None:
+        """An attribute of a wrapper that the graph computes: its parts are values of the graph, the
+        rest is what the class derived from constants."""
+        own = self.fake.__dict__
+        if name not in own:
+            return None
+        if isinstance(own[name], torch.Tensor):
+            return tx.out.call(tx, getattr, [self, ConstantVariable(name)], {})
+        return VariableTracker.build(tx, own[name])
 
     def _known(self, tx: Frame, name: str) -> VariableTracker:
         if name == "is_leaf" and self.real is None and self.fake.requires_grad:
@@ -381,7 +396,7 @@ _METHODS = {
 class SymNodeVariable(VariableTracker):
     """A symbolic number."""
 
-    __slots__ = ("node", "sym")
+    __slots__ = ("named", "node", "sym")
 
     def __init__(
         self,
@@ -392,13 +407,16 @@ class SymNodeVariable(VariableTracker):
         super().__init__(source)
         self.node = node
         self.sym = sym
+        self.named = not node.op.startswith("call")
 
     @staticmethod
     def create(node: torch.fx.Node, sym: object, source: Source | None = None) -> VariableTracker:
         """The tracker of a number; a constant where only one value is possible."""
         inner = sym.node
-        if not inner.is_symbolic() if hasattr(inner, "is_symbolic") else False:
-            return ConstantVariable(inner.maybe_as_int())
+        for known in (inner.maybe_as_int, inner.maybe_as_float, inner.maybe_as_bool):
+            value = known()
+            if value is not None:
+                return ConstantVariable(value)
         return SymNodeVariable(node, sym, source)
 
     def describe(self) -> str:

@@ -3,6 +3,7 @@ of the process, each by one rule."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
@@ -41,6 +42,8 @@ def call(
     if rule is GRAPH:
         if isinstance(value, types.FunctionType) and trace_rules.explicit(value) is GRAPH:
             # Allowed by the program, which may call it for its effect.
+            args = [_in_graph_form(tx, a.realize()) for a in args]
+            kwargs = {k: _in_graph_form(tx, v.realize()) for k, v in kwargs.items()}
             return tx.out.call_effect(tx, value, args, kwargs)
         return call_in_graph(tx, value, args, kwargs)
     if callable(rule):
@@ -70,6 +73,16 @@ def call(
     if found is not None:
         return found
     trace_rules.refuse(value)
+
+
+def _in_graph_form(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    """A frozen dataclass enters the graph by its fields; other values as they are."""
+    if not isinstance(vt, UserDefinedObjectVariable) or not dataclasses.is_dataclass(vt.cls):
+        return vt
+    fields = dataclasses.fields(vt.cls)
+    if not vt.cls.__dataclass_params__.frozen or not all(field.init for field in fields):
+        return vt
+    return tx.out.object_node(tx, vt.cls, {f.name: vt.getattr(tx, f.name) for f in fields})
 
 
 def _real(tx: Frame, vt: VariableTracker) -> object:
@@ -162,6 +175,15 @@ def _call_with_out(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> Varia
         tx.out.call(tx, fn, args, kwargs)
         return out
     return tx.out.call(tx, fn, args, kwargs)
+
+
+trace_rules.effect(
+    *[value for name, value in vars(torch._C._functorch).items() if name.endswith("_nesting")],
+    torch._C._enter_dual_level,
+    torch._C._exit_dual_level,
+    torch._C._set_fwd_grad_enabled,
+    torch._C._set_grad_enabled,
+)
 
 
 # ---- questions about the trace and the process

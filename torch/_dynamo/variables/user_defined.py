@@ -340,6 +340,11 @@ class UserDefinedObjectVariable(VariableTracker):
             return VariableTracker.build(tx, self.cls)
         if self.contents is not None:
             return self.contents.getattr(tx, name)
+        if self.value is not None and self.source is not None and name not in self.attrs:
+            # The guards read it again.
+            return VariableTracker.build(
+                tx, getattr(self.value, name), AttrSource(self.source, name)
+            )
         unimplemented("attribute", f"{self!r}.{name}", "an attribute implemented in C")
 
     def dict_view(self, tx: Frame) -> VariableTracker:

@@ -14,6 +14,8 @@ using python::guarded;
 
 // While set, nothing is compiled and nothing compiled is run (torch.compiler.set_stance).
 bool force_eager = false;
+// Not null: the backend that stands in for that of every function, for the same reason. Owned.
+PyObject* forced_backend = nullptr;
 
 struct FunctionObject {
   PyObject_HEAD vectorcallfunc call;
@@ -27,11 +29,15 @@ struct FunctionObject {
 
 FunctionObject* as_function(PyObject* o) { return reinterpret_cast<FunctionObject*>(o); }
 
+PyObject* backend_of(const FunctionObject* self) {
+  return C10_UNLIKELY(forced_backend != nullptr) ? forced_backend : self->backend;
+}
+
 // fn as it is; calls below it are compiled.
 PyObject* run_plain(FunctionObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames,
                     bool run_only = false) {
   const PyRef function = PyRef::borrow(self->function);
-  const StateScope scope(run_only ? nullptr : self->callback, self->backend,
+  const StateScope scope(run_only ? nullptr : self->callback, backend_of(self),
                          run_only || self->run_only);
   thread_state().let_run = PyFunction_GET_CODE(function.get());
   return PyObject_Vectorcall(function.get(), args, nargsf, kwnames);
@@ -54,9 +60,9 @@ PyObject* call_compiled(PyObject* object, PyObject* const* args, size_t nargsf, 
     return PyObject_Vectorcall(function.get(), args, nargsf, kwnames); // raises
   ThreadState state;
   state.callback = self->callback;
-  state.backend = self->backend;
+  state.backend = backend_of(self);
   state.run_only = self->run_only;
-  const PyRef callback = PyRef::borrow(self->callback), backend = PyRef::borrow(self->backend),
+  const PyRef callback = PyRef::borrow(self->callback), backend = PyRef::borrow(state.backend),
               code_kept = PyRef::borrow(reinterpret_cast<PyObject*>(code));
   PyObject* result = nullptr;
   switch (run_compiled(code_kept.get(), PyFunction_GET_GLOBALS(function.get()),
@@ -252,6 +258,12 @@ PyObject* py_get_eval_frame(PyObject*, PyObject*) {
   if (state.run_only) return python::new_bool(false);
   return PyRef::borrow(state.callback ? state.callback : Py_None).release();
 }
+PyObject* py_set_forced_backend(PyObject*, PyObject* value) {
+  Py_XINCREF(value == Py_None ? nullptr : value);
+  Py_XSETREF(forced_backend, value == Py_None ? nullptr : value);
+  return python::new_none();
+}
+
 PyObject* py_set_force_eager(PyObject*, PyObject* value) {
   const int truth = PyObject_IsTrue(value);
   if (truth < 0) return nullptr;
@@ -267,6 +279,8 @@ PyMethodDef functions[] = {
     {"get_eval_frame_callback", py_get_eval_frame, METH_NOARGS,
      "The callback that compiles frames of this thread, or None."},
     {"set_force_eager", py_set_force_eager, METH_O, "Whether everything runs as it is."},
+    {"set_forced_backend", py_set_forced_backend, METH_O,
+     "The backend in place of every function's own, or None."},
     {"hook_supported", py_hook_supported, METH_NOARGS,
      "Whether frames below code that broke can be compiled on this Python."},
     {nullptr, nullptr, 0, nullptr}};

@@ -323,6 +323,12 @@ class ShapeEnv(torch._C._ShapeEnv):
         node = bridge.node_of_expr(self, sym)
         return _number(node if node.is_float() else node.sym_float())
 
+    def create_input_number(
+        self, value: "int | float", source: Source
+    ) -> "torch.SymInt | torch.SymFloat":
+        """A symbol of its own for a number that a program is given; it may have any value."""
+        return _number(self._backed_node(value, source, DimDynamic.DYNAMIC, None, None, False))
+
     def create_unspecified_symint_and_symbol(
         self, value: int, source: Source, dynamic_dim: DimDynamic
     ) -> "int | torch.SymInt":

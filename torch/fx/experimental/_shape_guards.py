@@ -55,7 +55,8 @@ class GuardProducer:
         for part in parts:
             self._fix_part(part, ignore_static)
         for node, _, _ in self.env._guards():
-            if not (simplified and _is_bound(node)):
+            # Bounds of a size are part of its range, which is written below.
+            if not _is_bound(node):
                 self._write(node)
         self._write_ranges(simplified)
         self._check_promises(parts)
@@ -127,7 +128,7 @@ class GuardProducer:
             if simplified and low is not None and low <= 2:
                 low = None
             if low is not None and high is not None:
-                self.lines.append(f"{low} <= {text} <= {high}")
+                self.lines.append(f"{low} <= {text} and {text} <= {high}")
             elif low is not None:
                 self.lines.append(f"{low} <= {text}")
             elif high is not None:
@@ -212,7 +213,9 @@ def _splits(node: Any) -> bool:
 def _is_bound(node: Any) -> bool:
     """Whether a condition bounds one symbol by a number, which the symbol's range says too."""
     kind, _, parts = node._tree()
-    return kind in ("lt", "le") and sorted(p._tree()[0] for p in parts) == ["integer", "symbol"]
+    if kind not in ("lt", "le") or not all(part.is_int() for part in parts):
+        return False
+    return sorted(part._tree()[0] for part in parts) == ["integer", "symbol"]
 
 
 def _symbol_of(value: Any, shown: bool = True) -> str | None:
