@@ -457,3 +457,23 @@ def test_environment_switches_artifacts_on(tmp_path: object) -> None:
                if not line.startswith("\t")]  # fmt: skip
     kinds = {key for record in records for key in record}
     assert {"dynamo_start", "dynamo_output_graph", "frame_id", "frame_compile_id"} <= kinds
+
+
+KNOWN_BACKEND = """
+import sys
+import torch
+
+torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+before = "importlib.metadata" in sys.modules
+try:
+    torch.compile(lambda x: x + 1, backend="no such backend")
+except torch._dynamo.exc.InvalidBackend:
+    print(before, "importlib.metadata" in sys.modules)
+"""
+
+
+def test_installed_packages_are_asked_for_backends_that_are_unknown_only() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", KNOWN_BACKEND], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["False", "True"]

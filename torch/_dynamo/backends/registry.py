@@ -69,7 +69,7 @@ def lookup_backend(compiler_fn: str | CompilerFn) -> CompilerFn:
     """The function of a backend."""
     if not isinstance(compiler_fn, str):
         return compiler_fn
-    _lazy_import()
+    _look_for(compiler_fn)
     if compiler_fn not in _BACKENDS:
         if compiler_fn in _ABSENT:
             raise NotImplementedError(
@@ -85,7 +85,7 @@ def lookup_backend(compiler_fn: str | CompilerFn) -> CompilerFn:
 
 def is_known(name: str) -> bool:
     """Whether a backend has this name, also one that does not exist here."""
-    _lazy_import()
+    _look_for(name)
     return name in _BACKENDS or name in _ABSENT
 
 
@@ -101,13 +101,26 @@ def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")
     return sorted(name for name in _BACKENDS if not _TAGS.get(name, frozenset()) & excluded)
 
 
+def _look_for(name: str) -> None:
+    """Reads what installed packages offer unless the name is registered: that takes longer than to
+    compile a small function."""
+    _import_own()
+    if name not in _COMPILER_FNS:
+        _lazy_import()
+
+
 @functools.cache
-def _lazy_import() -> None:
+def _import_own() -> None:
     from torch._dynamo.backends import debugging, inductor  # noqa: F401  (they register)
 
+
+@functools.cache
+def _lazy_import() -> None:
+    _import_own()
     _discover_entrypoint_backends()
 
 
+@functools.cache
 def _discover_entrypoint_backends() -> None:
     import importlib.metadata
 
