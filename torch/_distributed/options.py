@@ -93,9 +93,8 @@ class RedOpType(enum.Enum):
         return self.value
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, RedOpType):
-            return self.value == other.value
-        return NotImplemented if isinstance(other, ReduceOp) else False
+        # Not a ReduceOp: that one compares itself with a kind, not the kind with it.
+        return type(other) is RedOpType and self.value == other.value
 
     def __hash__(self) -> int:
         return self.value

@@ -131,12 +131,9 @@ globals().update(_later.names(__name__, "ProcessGroupNCCL"))
 _SUBMODULES = _later.install(
     __name__,
     """
-    algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
-    algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
     _composable.replicate: replicate
     checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
     checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
-    checkpoint.format_utils: _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
     checkpoint.optimizer: load_sharded_optimizer_state_dict
     checkpoint.staging: DefaultStager StagingOptions
     fsdp._common_utils: _FSDPState
