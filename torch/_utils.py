@@ -81,7 +81,7 @@ def _rebuild_qtensor(
     gradients; the last two arguments are part of the format."""
     scheme, *quantizer = quantizer_params
     if storage.dtype not in _LEVELS:
-        return _rebuild_packed(storage, size, *quantizer)
+        return _rebuild_packed(storage, size, scheme, quantizer)
     levels = torch.empty(0, dtype=_LEVELS[storage.dtype])
     levels.set_(storage.untyped(), storage_offset, size, stride)
     if scheme is torch.per_tensor_affine:
@@ -91,11 +91,13 @@ def _rebuild_qtensor(
     return made
 
 
-def _rebuild_packed(storage, size, scales, zero_points, axis) -> torch.Tensor:
+def _rebuild_packed(storage, size, scheme, quantizer) -> torch.Tensor:
     """The same for elements that share bytes, which are dense."""
-    made = torch._empty_per_channel_affine_quantized(
-        size, scales=scales, zero_points=zero_points, axis=axis, dtype=storage.dtype
-    )
+    if scheme is torch.per_tensor_affine:
+        make, names = torch._empty_affine_quantized, ("scale", "zero_point")
+    else:
+        make, names = torch._empty_per_channel_affine_quantized, ("scales", "zero_points", "axis")
+    made = make(size, dtype=storage.dtype, **dict(zip(names, quantizer, strict=True)))
     memory = made.untyped_storage()
     if storage.untyped().nbytes() < memory.nbytes():
         raise RuntimeError(

@@ -1,0 +1,5 @@
+"""Modules with quantized weights, modules that train for them, and fused modules."""
+
+from torch.ao.nn import intrinsic, qat, quantized
+
+__all__ = ["intrinsic", "qat", "quantized"]

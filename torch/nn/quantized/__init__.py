@@ -1,0 +1,7 @@
+"""The old name of torch.ao.nn.quantized, imported when a name of it is asked for."""
+
+import importlib
+
+
+def __getattr__(name: str) -> object:
+    return getattr(importlib.import_module("torch.ao.nn.quantized"), name)
