@@ -42,6 +42,9 @@ class CModule:
     def __hash__(self) -> int:
         return hash(id(self._module))
 
+    def __repr__(self) -> str:
+        return f"ScriptObject <{self.qualified_name}>"
+
     def dump_to_str(self, code: bool, attributes: bool, parameters: bool) -> str:
         """The module as text."""
         parts = [f"module {self.qualified_name} {{"]

@@ -281,6 +281,18 @@ class Calls(Forms):
         raise Mismatch(
             f"Expected a value of type '{wanted.annotation_str}' for argument "
             f"'{formal.name}' but instead found type '{kind.annotation_str}'."
+            f"{self.why_tensor(value, formal.name)}"
+        )
+
+    def why_tensor(self, value: Value, name: str) -> str:
+        """A parameter without annotation is a tensor: what a mismatch says of it."""
+        params, arguments = self.graph.block.params, self.function.arguments
+        at = params.index(value) if value in params else len(arguments)
+        if at >= len(arguments) or not arguments[at].inferred:
+            return ""
+        return (
+            f"\nInferred the value for argument '{name}' to be of type 'Tensor' because it was "
+            "not annotated with an explicit type."
         )
 
     # ---- functions and methods

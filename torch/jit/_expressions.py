@@ -343,6 +343,8 @@ class Expressions(Indexing, Conditions):
         from torch.jit._schema import schemas
 
         kind = value.type()
+        if kind in (T.Int, T.Float, T.Bool, T.Complex, T.Number):
+            self.fail(f"'{kind.annotation_str}' object has no attribute or method '{name}'.")
         if kind is T.Tensor and name in _TENSOR_CASTS:
             number = self.const(torch._C._script_number(_TENSOR_CASTS[name]))
             return self.bound_call(

@@ -86,7 +86,8 @@ def _kept_paths(module: RecursiveScriptModule) -> set[Path]:
         paths, aliases = _paths(graph), Aliases(graph, attributes_apart=True)
         for node in graph.all_nodes():
             if node.kind_name == "prim::SetAttr" and node.inputs_list[0] in paths:
-                if isinstance(node.inputs_list[1].type(), T.InterfaceType):
+                owner = node.inputs_list[0].type()
+                if isinstance(owner.attributes.get(node.attrs["name"]), T.InterfaceType):
                     raise RuntimeError("Freezing does not support SetAttr on an interface type")
                 out.add((*paths[node.inputs_list[0]], node.attrs["name"]))
             elif node.kind_name == "prim::GetAttr" and node.output() in paths:

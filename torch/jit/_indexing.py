@@ -40,6 +40,13 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+_END = 1 << 20  # the dimension behind the last one, where an ellipsis leaves nothing to count
+
+
+def _next(dim: int) -> int:
+    return _END if dim == -1 else dim + 1
+
+
 class Indexing:
     """The part of the compiler for subscripts."""
 
@@ -173,11 +180,11 @@ class Indexing:
             if item.lower or item.upper or item.step:
                 value = self.op("aten::slice", [value, self.const(dim), *self.bounds(item)])
             tensors.append(None)
-            return value, dim + 1
+            return value, _next(dim)
         if isinstance(item, ast.Constant):  # an ellipsis: count from the end
             taken = sum(1 for r in rest if not (isinstance(r, Value) and r.type() is T.NoneT))
             if taken == 0:
-                return value, dim
+                return value, _END
             if not all(
                 isinstance(r, ast.Slice) or (isinstance(r, Value) and r.type() in (T.Int, T.NoneT))
                 for r in rest
@@ -188,8 +195,12 @@ class Indexing:
         if kind is T.Int:
             # Numbers remove a dimension, so that the place of the next one stays.
             value = self.op("aten::select", [value, self.const(dim), item])
-            return value, dim if dim >= 0 else dim + 1
+            return value, dim if dim >= 0 else _next(dim)
         if kind is T.NoneT:
+            if dim == _END or dim < 0:  # behind an ellipsis: before what is still counted
+                place = -1 if dim == _END else dim - 1
+                tensors.append(None)
+                return self.op("aten::unsqueeze", [value, self.const(place)]), dim
             value = self.op("aten::unsqueeze", [value, self.const(dim)])
             tensors.append(None)
             return value, dim + 1

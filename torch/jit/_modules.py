@@ -461,6 +461,11 @@ def script_module(
 def _instantiate(module: torch.nn.Module, own_methods: bool, memo) -> RecursiveScriptModule:
     if id(module) in memo:
         return memo[id(module)][0]
+    given = module
+    if hasattr(module, "__prepare_scriptable__"):
+        module = module.__prepare_scriptable__()
+        if isinstance(module, RecursiveScriptModule):
+            return module
     submodules: dict[str, torch.nn.Module] = {}
     for name, sub in module._modules.items():
         if sub is not None:
@@ -477,7 +482,7 @@ def _instantiate(module: torch.nn.Module, own_methods: bool, memo) -> RecursiveS
     kind, new = type_of_module(module, layout)
     handle = torch._C._script_object(kind.info)
     made = RecursiveScriptModule.__new__(RecursiveScriptModule)
-    memo[id(module)] = (made, module)
+    memo[id(given)] = (made, given)
     for name, attribute_type, role in layout.slots:
         value = submodules[name] if role == "module" else getattr(module, name, None)
         if role == "module":

@@ -315,10 +315,12 @@ def _jit_debug_module_iterators(module) -> dict[str, object]:
 
 
 def _jit_clear_class_registry() -> None:
-    """Forgets which Python classes were compiled."""
-    from torch.jit import _annotations
+    """Forgets which Python classes were compiled, and the names they had."""
+    from torch.jit import _annotations, _classes, _module_types
 
     _annotations._classes.clear()
+    _classes._names.clear()
+    _module_types._shared.clear()
 
 
 def _last_executed_optimized_graph() -> Graph:

@@ -539,6 +539,8 @@ def is_subtype(a: Type, b: Type) -> bool:
     """Whether every value of `a` is one of `b`."""
     if a is b or b is Any or (b is Tensor and isinstance(a, SizedTensor)):
         return True
+    if isinstance(a, TensorType) and isinstance(b, SizedTensor):
+        return _knows_as_much(a, b)
     if isinstance(a, UnionType | OptionalType):
         return all(is_subtype(t, b) for t in members(a)) and b is not NoneT
     if isinstance(b, OptionalType):
@@ -566,6 +568,17 @@ def is_subtype(a: Type, b: Type) -> bool:
     if isinstance(a, EnumType) and isinstance(b, EnumType):
         return a.name == b.name
     return False
+
+
+def _knows_as_much(a: TensorType, b: SizedTensor) -> bool:
+    """Whether everything that `b` says of a tensor holds for one of type `a`."""
+    wanted, sizes = b.varyingSizes(), a.varyingSizes()
+    if wanted is not None:
+        if sizes is None or len(sizes) != len(wanted):
+            return False
+        if any(n is not None and m != n for m, n in zip(sizes, wanted, strict=True)):
+            return False
+    return b.dtype() in (None, a.dtype()) and b.device() in (None, a.device())
 
 
 def unify(a: Type, b: Type) -> Type | None:

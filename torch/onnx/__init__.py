@@ -3,6 +3,7 @@
 import enum
 
 from torch import _later
+from torch.version import __version__
 
 __all__ = [
     "ONNXProgram",
@@ -11,6 +12,11 @@ __all__ = [
     "is_in_onnx_export",
     "is_onnxrt_backend_supported",
 ]
+
+
+# Who wrote a file, as files say it.
+producer_name = "pytorch"
+producer_version = __version__
 
 
 class OnnxExporterError(RuntimeError):

@@ -140,6 +140,21 @@ bool has_complex(const Combination& c) {
   return std::string(c.suffix).find("complex") != std::string::npos;
 }
 
+} // namespace
+
+IntOp int_op_of(BuiltinFn builtin) {
+  constexpr std::pair<BuiltinFn, IntOp> kOps[] = {
+      {add, IntOp::Add},       {sub, IntOp::Sub}, {mul, IntOp::Mul}, {floordiv, IntOp::FloorDiv},
+      {remainder, IntOp::Mod}, {eq, IntOp::Eq},   {ne, IntOp::Ne},   {lt, IntOp::Lt},
+      {gt, IntOp::Gt},         {le, IntOp::Le},   {ge, IntOp::Ge},
+  };
+  for (const auto& [fn, op] : kOps)
+    if (fn == builtin) return op;
+  return IntOp::None;
+}
+
+namespace {
+
 struct Family {
   const char* name;
   BuiltinFn fn;

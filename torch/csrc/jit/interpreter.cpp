@@ -249,6 +249,55 @@ inline IValue take_operand(const Function& f, int32_t o, IValue* registers) {
   return registers[o >> 1];
 }
 
+inline const IValue& operand_ref(const Function& f, int32_t o, const IValue* registers) {
+  return o < 0 ? f.constants[size_t(-1 - o)] : registers[o >> 1];
+}
+// An integer is its own value: a register that is read for the last time need not be emptied.
+inline bool run_int_op(IntOp op, const IValue& left, const IValue& right, IValue& out) {
+  if (left.tag != IValue::Tag::Int || right.tag != IValue::Tag::Int) return false;
+  const int64_t a = left.bits.i, b = right.bits.i;
+  switch (op) {
+  case IntOp::Add:
+    out = IValue(int64_t(uint64_t(a) + uint64_t(b)));
+    return true;
+  case IntOp::Sub:
+    out = IValue(int64_t(uint64_t(a) - uint64_t(b)));
+    return true;
+  case IntOp::Mul:
+    out = IValue(int64_t(uint64_t(a) * uint64_t(b)));
+    return true;
+  case IntOp::FloorDiv:
+  case IntOp::Mod: {
+    if (b == 0 || b == -1) return false;
+    const int64_t r = a % b;
+    const bool below = r != 0 && ((r < 0) != (b < 0));
+    out = IValue(op == IntOp::Mod ? r + (below ? b : 0) : a / b - below);
+    return true;
+  }
+  case IntOp::Eq:
+    out = IValue(a == b);
+    return true;
+  case IntOp::Ne:
+    out = IValue(a != b);
+    return true;
+  case IntOp::Lt:
+    out = IValue(a < b);
+    return true;
+  case IntOp::Gt:
+    out = IValue(a > b);
+    return true;
+  case IntOp::Le:
+    out = IValue(a <= b);
+    return true;
+  case IntOp::Ge:
+    out = IValue(a >= b);
+    return true;
+  case IntOp::None:
+    break;
+  }
+  return false;
+}
+
 constexpr uint16_t kFewInputs = 4;
 
 // What arithmetic of scripted code consists of, without the stack: a move of one value, or a
@@ -261,6 +310,10 @@ inline bool run_directly(const Function& f, const Instruction& in, IValue* regis
     return true;
   }
   if (in.op != Opcode::Builtin || in.inputs > kFewInputs) return false;
+  if (in.int_op != IntOp::None &&
+      run_int_op(in.int_op, operand_ref(f, operand[0], registers),
+                 operand_ref(f, operand[1], registers), registers[operand[2]]))
+    return true;
   IValue arguments[kFewInputs];
   for (uint16_t i = 0; i < in.inputs; ++i) arguments[i] = take_operand(f, operand[i], registers);
   registers[operand[in.inputs]] = in.builtin(arguments, in.inputs);
@@ -303,7 +356,7 @@ void Function::run(Stack& stack) {
         continue;
       }
       if (in->op == Opcode::JumpIfNot) {
-        if (!take_operand(*this, operands[size_t(in->first)], regs).toBool())
+        if (!operand_ref(*this, operands[size_t(in->first)], regs).toBool())
           in = code.data() + in->target - 1;
         continue;
       }
@@ -396,10 +449,13 @@ void check_instruction(const Function& f, const Instruction& in) {
 
 } // namespace
 
-void Function::check() const {
+void Function::check() {
   TORCH_CHECK(!code.empty() && code.back().op == Opcode::Return && registers >= inputs,
               "malformed code of '", name, "'");
-  for (const Instruction& in : code) check_instruction(*this, in);
+  for (Instruction& in : code) {
+    check_instruction(*this, in);
+    if (in.op == Opcode::Builtin && in.inputs == 2) in.int_op = int_op_of(in.builtin);
+  }
 }
 
 } // namespace torch::jit

@@ -46,6 +46,10 @@ struct TORCH_API External : c10::intrusive_ptr_target {
   virtual void call(Stack& stack, size_t count) = 0;
 };
 
+// Arithmetic of integers that the interpreter does itself; other numbers go to the builtin.
+enum class IntOp : uint8_t { None, Add, Sub, Mul, FloorDiv, Mod, Eq, Ne, Lt, Gt, Le, Ge };
+TORCH_API IntOp int_op_of(BuiltinFn builtin);
+
 struct Instruction {
   Opcode op = Opcode::Return;
   uint16_t inputs = 0, outputs = 0;
@@ -56,6 +60,7 @@ struct Instruction {
   const at::OperatorEntry* entry = nullptr;
   uint64_t tensors = 0; // bits of arguments that must be tensors: kernels trust that they are
   BuiltinFn builtin = nullptr;
+  IntOp int_op = IntOp::None; // set by check()
 };
 
 // An operand of an input is register * 2, plus one where this is the last use of the register, or
@@ -76,8 +81,9 @@ struct TORCH_API Function {
   // Takes its arguments, the last `inputs` values of the stack, and leaves its results. Operand
   // numbers were checked by check().
   void run(Stack& stack);
-  // Error unless every number in the code lies in its table: code may come from files.
-  void check() const;
+  // Error unless every number in the code lies in its table: code may come from files. Called once
+  // before the first run.
+  void check();
 };
 
 // raise in scripted code. `cls` is the qualified name of the Python class, or empty.

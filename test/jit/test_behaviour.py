@@ -1,0 +1,129 @@
+"""What scripted code and scripted modules do where Python's behaviour is the reference: indices,
+integers, hooks, freezing."""
+
+import itertools
+
+import pytest
+
+import torch
+from torch import nn
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_index_with_ellipsis_and_none_gives_the_shape_of_python(place):
+    for rest in itertools.product((":", "1", "None"), repeat=2):
+        parts = [*rest]
+        parts.insert(place, "...")
+        text = f"def f():\n    return torch.ones(5, 4, 3)[{', '.join(parts)}].shape\n"
+        scope = {"torch": torch}
+        exec(text, scope)
+        assert list(torch.jit.CompilationUnit(text).f()) == list(scope["f"]()), parts
+
+
+def arithmetic(a: int, b: int) -> list[int]:
+    out = [a + b, a - b, a * b]
+    if b != 0:
+        out += [a // b, a % b]
+    if a < b or a >= 2 * b:
+        out.append(1)
+    if a == b or a <= -b:
+        out.append(2)
+    if a != b and a > b:
+        out.append(3)
+    return out
+
+
+@pytest.mark.parametrize("a", [-7, -1, 0, 5, 7])
+@pytest.mark.parametrize("b", [-7, -3, -1, 0, 1, 3, 7])
+def test_integer_arithmetic_of_scripted_code_equals_python(a, b):
+    assert torch.jit.script(arithmetic)(a, b) == arithmetic(a, b)
+
+
+def test_integer_division_by_zero_in_scripted_code_raises():
+    @torch.jit.script
+    def f(a: int, b: int):
+        return a // b
+
+    with pytest.raises(RuntimeError, match="division by zero"):
+        f(1, 0)
+
+
+def test_index_error_inside_of_scripted_code_is_a_runtime_error():
+    @torch.jit.script
+    def f(n: int):
+        return [1, 2][n]
+
+    with pytest.raises(RuntimeError, match="out of range"):
+        f(7)
+
+
+def test_method_of_a_number_is_refused_while_compiling():
+    def f():
+        n = 1
+        return n.add(1)
+
+    with pytest.raises(RuntimeError, match="object has no attribute or method"):
+        torch.jit.script(f)
+
+
+class Named(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "a"
+
+    def forward(self, x: str) -> str:
+        return self.name + x
+
+
+def rename(self, given: tuple[str]) -> tuple[str]:
+    self.name = "b"
+    return (given[0] + "!",)
+
+
+def surround(self, given: tuple[str], result: str) -> str:
+    return "<" + result + ">"
+
+
+def test_hooks_of_a_scripted_module_run_when_python_calls_it():
+    module = Named()
+    module.register_forward_pre_hook(rename)
+    module.register_forward_hook(surround)
+    scripted = torch.jit.script(module)
+    assert scripted("x") == "<bx!>" == module("x")
+    assert scripted.forward("x") == "bx"
+
+
+class Grows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen, self.factor, self.part = [1], 3, nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> tuple[int, torch.Tensor]:
+        self.seen.append(len(self.seen))
+        return len(self.seen), self.part(x) * self.factor
+
+
+def test_freezing_keeps_attributes_that_are_written_in_place():
+    module = torch.jit.script(Grows().eval())
+    frozen = torch.jit.freeze(module)
+    assert hasattr(frozen, "seen")
+    assert not hasattr(frozen, "factor") and not hasattr(frozen, "part")
+    first, result = frozen(torch.ones(1, 2))
+    assert frozen(torch.ones(1, 2))[0] == first + 1
+    torch.testing.assert_close(result, module(torch.ones(1, 2))[1])
+
+
+class Stands(nn.SELU):
+    def __prepare_scriptable__(self) -> nn.Module:
+        return nn.ReLU()
+
+
+def test_module_with_prepare_scriptable_is_replaced_when_scripted():
+    scripted = torch.jit.script(nn.Sequential(Stands()))
+    assert scripted(torch.tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]
+
+
+def test_assigning_a_python_module_to_a_scripted_one_raises():
+    scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 2)))
+    with pytest.raises(RuntimeError, match="Cannot re-assign"):
+        setattr(scripted, "0", nn.Linear(2, 2))
