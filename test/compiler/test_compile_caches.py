@@ -18,7 +18,7 @@ from torch._functorch._aot_autograd.autograd_cache import (
     autograd_cache_key,
 )
 from torch._functorch._aot_autograd.schemas import AOTConfig
-from torch._inductor import config
+from torch._inductor import config, graph_cache
 from torch._inductor.cache_store import store
 from torch._inductor.codecache import (
     BypassFxGraphCache,
@@ -308,6 +308,11 @@ def test_details_of_a_compilation_differ_with_settings():
     with config.patch(max_autotune=not config.max_autotune):
         assert dumps(FxGraphHashDetails(None, [], {}, [])) != usual
     assert dumps(FxGraphHashDetails(None, [], {"a": 1}, [])) != usual
+
+
+def test_build_without_python_sources_has_an_identity(monkeypatch):
+    monkeypatch.setattr(graph_cache, "_OWN_CODE", ["no such folder", "bin"])
+    assert graph_cache.library_identity.__wrapped__().endswith(" 0")
 
 
 def entries(folder):

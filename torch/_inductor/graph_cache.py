@@ -8,6 +8,7 @@ and named in the log (TORCH_LOGS=+inductor) and in counters["inductor"]["fxgraph
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import hashlib
 import logging
@@ -68,9 +69,10 @@ def library_identity() -> str:
     root = os.path.dirname(torch.__file__)
     newest = 0
     for folder in _OWN_CODE:
-        with os.scandir(os.path.join(root, folder)) as entries:
+        # An installation may have no sources: then nobody changes them either.
+        with contextlib.suppress(OSError), os.scandir(os.path.join(root, folder)) as entries:
             times = [e.stat().st_mtime_ns for e in entries if e.name.endswith(".py")]
-        newest = max(newest, *times)
+            newest = max([newest, *times])
     version = f"{torch.__version__} {sys.version} {torch._C._inductor.isa()}"
     return f"{version} {found.st_size} {found.st_mtime_ns} {newest}"
 
