@@ -8,7 +8,7 @@ import pytest
 
 import torch
 import torch._dynamo
-from torch._dynamo.testing import CompileCounter
+from torch._dynamo.testing import CompileCounter, EagerAndRecordGraphs
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +112,31 @@ def test_division_by_a_float_that_becomes_zero_raises():
     inverse(torch.zeros(1), 4.0)
     with pytest.raises(ZeroDivisionError):
         inverse(torch.zeros(1), 0.0)
+
+
+def test_default_of_a_parameter_stays_a_constant_where_everything_is_dynamic():
+    backend = EagerAndRecordGraphs()
+
+    def inner(x, n=8):
+        return x * n
+
+    torch.compile(lambda x: inner(x), backend=backend, dynamic=True)(torch.ones(3))
+    node = next(n for n in backend.graphs[0].graph.nodes if n.op == "call_function")
+    assert node.args[1] == 8
+
+
+def test_size_marked_unbacked_is_compiled_once_for_sizes_0_1_and_many():
+    counter = CompileCounter()
+
+    @torch.compile(backend=counter, fullgraph=True)
+    def doubled(x):
+        return x * 2
+
+    first = torch.ones(3, 2)
+    torch._dynamo.mark_unbacked(first, 0)
+    for x in (first, torch.ones(1, 2), torch.ones(0, 2), torch.ones(7, 2)):
+        assert torch.equal(doubled(x), x + x)
+    assert counter.frame_count == 1
 
 
 # ---- random

@@ -217,12 +217,24 @@ class DictKeySource(ChainedSource):
 
 
 def is_of_module(source: Source) -> bool:
-    """Whether a value belongs to a module, to the object whose method runs, or to a class: its
-    numbers are settings, which seldom change."""
+    """Whether a value belongs to a module, to the object whose method runs, to a class, or is the
+    default of a parameter: its numbers are settings, which seldom change."""
     while isinstance(source, ChainedSource):
         if isinstance(source, TypeSource):
             return True
-        if isinstance(source, AttrSource) and source.member == "_modules":
+        if isinstance(source, AttrSource) and source.member in _SETTINGS:
             return True
         source = source.base
     return isinstance(source, LocalSource) and source.local_name == "self"
+
+
+_SETTINGS = ("_modules", "__defaults__", "__kwdefaults__")
+
+
+def is_from_local_source(source: Source, *, only_allow_input: bool = False) -> bool:
+    """Whether a value is found through a local variable, or through a parameter alone."""
+    while isinstance(source, ChainedSource):
+        source = source.base
+    if not isinstance(source, LocalSource):
+        return False
+    return source.is_input or not only_allow_input

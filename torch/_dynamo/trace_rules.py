@@ -234,6 +234,11 @@ def refuse(fn: object, reason: str | None = None) -> NoReturn:
     )
 
 
+def _as_posix_path(path: str) -> str:
+    """A path with forward slashes, as messages show it."""
+    return path.replace(os.sep, "/")
+
+
 def is_library_file(filename: str) -> bool:
     """Whether a file belongs to torch or to the standard library: its globals are not guarded."""
     if filename.startswith(_TORCH):

@@ -104,8 +104,11 @@ class Options:
         fixed = torch._dynamo.config.force_parameter_static_shapes
         if (isinstance(value, torch.nn.Parameter) and fixed) or "_buffers" in name:
             every, changed = False, set()
+        unbacked = set(getattr(value, "_dynamo_unbacked_indices", None) or ()) | set(
+            getattr(value, "_dynamo_strict_unbacked_indices", None) or ()
+        )
         wanted = set(range(len(shape))) if every else changed | set(marked) | set(weak)
-        wanted -= set(static)
+        wanted = (wanted - set(static)) | unbacked
         if not wanted:
             return None
         found = _MARK_AS[torch._dynamo.config.automatic_dynamic_shapes_mark_as]
@@ -113,6 +116,8 @@ class Options:
             DimDynamic.DYNAMIC if i in marked else (found if i in wanted else DimDynamic.STATIC)
             for i in range(len(shape))
         ]
+        for i in unbacked:
+            dims[i] = DimDynamic.SIZE_LIKE_UNBACKED
         ranges = {
             dim: (least, most)
             for dim, least, most in getattr(value, "_dynamo_dynamic_range", None) or ()

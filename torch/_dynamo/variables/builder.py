@@ -26,7 +26,6 @@ from torch._dynamo.source import (
     DictKeySource,
     GetItemSource,
     GlobalSource,
-    LocalSource,
     TensorProperty,
     TensorPropertySource,
     TupleIteratorGetItemSource,
@@ -702,10 +701,3 @@ def dynamic_context(
         allowed = ValueRanges(2 if least is None else least, int_oo if most is None else most)
         promises[i] = StrictMinMaxConstraint(vr=allowed, warn_only=False)
     return StatelessSymbolicContext(dynamic_sizes=dims, constraint_sizes=promises)
-
-
-def is_local(source: Source) -> bool:
-    """Whether a value is found through a local variable."""
-    while hasattr(source, "base"):
-        source = source.base
-    return isinstance(source, LocalSource)

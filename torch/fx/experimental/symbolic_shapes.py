@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import SymBool, SymFloat, SymInt
+from torch.fx.experimental import _config as config  # noqa: F401
 from torch.fx.experimental._shape_contexts import (
     CallMethodKey,
     Constraint,
