@@ -456,3 +456,14 @@ def test_codec_keeps_no_reference_to_constants() -> None:
     del code, instructions
     gc.collect()
     assert sys.getrefcount(marker) == before
+
+
+def outcomes(a: float, b: float) -> tuple[bool, ...]:
+    return a < b, a <= b, a == b, a != b, a > b, a >= b
+
+
+def test_recoded_comparisons_stay_right_when_the_interpreter_specialises_them() -> None:
+    recoded_outcomes = recoded_function(outcomes)
+    for pair in ((1, 2), (2, 1), (3, 3), (1.5, 2.5), (2.5, 2.5), (float("nan"), 1.0), ("a", "b")):
+        for _ in range(100):
+            assert recoded_outcomes(*pair) == outcomes(*pair)

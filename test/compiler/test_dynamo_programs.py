@@ -262,3 +262,29 @@ def test_graph_call_raises_what_reading_raises():
 def test_graph_call_refuses_a_plan_that_makes_no_sense(given):
     with pytest.raises((TypeError, ValueError)):
         GraphCall(*given)
+
+
+# ---- what is compiled by itself
+
+
+def test_layers_called_from_code_that_broke_get_no_graph_of_their_own():
+    layer = nn.Linear(3, 3)
+
+    def program(x):
+        for _ in range(2):
+            print(end="")
+            x = layer(x)
+        return x
+
+    counter = torch._dynamo.testing.CompileCounter()
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(program, backend=counter)(X), program(X))
+    assert counter.frame_count == 0
+    assert torch.equal(torch.compile(layer, backend=counter)(X), layer(X))
+    assert counter.frame_count == 1
+
+
+def test_python_that_was_not_tested_is_refused(monkeypatch):
+    monkeypatch.setattr(torch._dynamo.eval_frame, "_VERSIONS", ())
+    with pytest.raises(RuntimeError, match="compile: not tested"):
+        torch.compile(lambda x: x, backend="eager")

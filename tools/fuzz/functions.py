@@ -179,7 +179,7 @@ def main() -> int:
         found = check(seed, None if given.every else given.points, given.show)
         if found is not None:
             wrong += 1
-            print(f"--- seed {seed}\n{found}\n")
+            print(f"--- seed {seed}\n{found}\n", flush=True)
         if done % 500 == 0:
             spent = time.monotonic() - start
             print(f"{done} functions, {wrong} wrong, {spent:.0f} s", flush=True)

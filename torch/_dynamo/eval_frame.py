@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 import types
+import weakref
 from collections.abc import Callable
 
 import torch
@@ -73,8 +74,8 @@ def is_dynamo_supported() -> bool:
 def check_if_dynamo_supported() -> None:
     """Raises where functions cannot be traced."""
     if not is_dynamo_supported():
-        raise RuntimeError(f"Python {sys.version_info[0]}.{sys.version_info[1]}+ not yet supported "
-                           "for torch.compile")  # fmt: skip
+        version = ".".join(str(part) for part in sys.version_info[:2])
+        raise RuntimeError(f"Python {version} not yet supported for torch.compile: not tested")
 
 
 # ---- one frame
@@ -95,6 +96,8 @@ class FrameCompiler:
         self.hooks = hooks
         # By the identity of the backend, which the translation keeps alive.
         self._converts: dict[int, Callable] = {}
+        # Code of the functions that were wrapped, which is compiled wherever it comes from.
+        self.wrapped: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 
     def convert(self, backend: Callable) -> Callable:
         """The translation of frames; loaded with the first."""
@@ -116,7 +119,7 @@ class FrameCompiler:
     ) -> CompiledEntry | bool | None:
         from torch._dynamo import recompiles
 
-        if config.disable:
+        if config.disable or (_is_layer(fn_globals, values) and code not in self.wrapped):
             return False
         backend = _stance.backend or self.backend
         known = any(entry.backend is backend for entry in cache.entries)
@@ -161,6 +164,15 @@ class GuardFail:
     orig_code: types.CodeType
 
 
+def _is_layer(fn_globals: dict[str, object], values: dict[str, object]) -> bool:
+    """Whether a frame is a method of a layer of torch.nn without layers inside. Called from code
+    that runs as it is, a graph of its own would hold one operator."""
+    if not str(fn_globals.get("__name__")).startswith("torch.nn.modules."):
+        return False
+    layer = values.get("self")
+    return isinstance(layer, torch.nn.Module) and not layer._modules
+
+
 # ---- what is wrapped
 
 
@@ -200,6 +212,8 @@ class OptimizeContext:
         return None if self.callback is None else self.callback.backend
 
     def _wrap(self, function: types.FunctionType) -> CompiledFunction:
+        if self.callback is not None:
+            self.callback.wrapped.add(function.__code__)
         return CompiledFunction(function, self.callback, self.backend, self.run_only)
 
     def __call__(self, fn: Callable) -> Callable:

@@ -48,6 +48,7 @@ class Decoder {
   bool falls_through(const Raw& raw) const;
   const HandlerRange* handler_at(int unit) const;
 
+  size_t padded_merge(size_t index) const;
   void translate(size_t index);
   bool translate_call(size_t index, std::string_view name);
   bool translate_combined(size_t index, std::string_view name);
@@ -59,6 +60,7 @@ class Decoder {
   PyObject* emit_number(int opcode, long arg);
   void emit_name(int opcode, PyObject* tuple, int index);
   void emit_slot(int opcode, int index);
+  void emit_load(int index);
   void link();
   int index_at(int unit) const;
 
@@ -296,6 +298,15 @@ void Decoder::emit_slot(int opcode, int index) {
   emit(opcode, PyRef(), slots_[index]);
 }
 
+// 3.13 reads the cell itself by LOAD_FAST, as it reads variables.
+void Decoder::emit_load(int index) {
+  const bool known = index >= 0 && static_cast<size_t>(index) < slots_.size();
+  const int is_cell =
+      kPython313 && known ? PySequence_Contains(cells_.get(), slots_[index].get()) : 0;
+  python::check_status(is_cell);
+  emit_slot(is_cell ? op("LOAD_CLOSURE") : op("LOAD_FAST"), index);
+}
+
 bool Decoder::translate_call(size_t index, std::string_view name) {
   const Raw& raw = raws_[index];
   const std::string& stack = *stacks_[index];
@@ -338,11 +349,11 @@ bool Decoder::translate_combined(size_t index, std::string_view name) {
     emit_number(op("BUILD_SLICE"), 2);
     emit(name == "BINARY_SLICE" ? op("BINARY_SUBSCR") : op("STORE_SUBSCR"), PyRef(), PyRef());
   } else if (name == "LOAD_FAST_LOAD_FAST") {
-    emit_slot(op("LOAD_FAST"), raw.arg >> 4);
-    emit_slot(op("LOAD_FAST"), raw.arg & 15);
+    emit_load(raw.arg >> 4);
+    emit_load(raw.arg & 15);
   } else if (name == "STORE_FAST_LOAD_FAST") {
     emit_slot(op("STORE_FAST"), raw.arg >> 4);
-    emit_slot(op("LOAD_FAST"), raw.arg & 15);
+    emit_load(raw.arg & 15);
   } else if (name == "STORE_FAST_STORE_FAST") {
     emit_slot(op("STORE_FAST"), raw.arg >> 4);
     emit_slot(op("STORE_FAST"), raw.arg & 15);
@@ -369,6 +380,8 @@ bool Decoder::translate_313(size_t index, std::string_view name) {
     const bool tested =
         next == "POP_JUMP_IF_TRUE" || next == "POP_JUMP_IF_FALSE" || next == "UNARY_NOT";
     for (int i = 0; i < 2 && !tested; ++i) emit(op("UNARY_NOT"), PyRef(), PyRef());
+  } else if (name == "FORMAT_SIMPLE" && index > 0 && name_of(raws_[index - 1]) == "CONVERT_VALUE") {
+    // FORMAT_VALUE with a conversion is both.
   } else if (name == "FORMAT_SIMPLE" || name == "FORMAT_WITH_SPEC") {
     emit_number(op("FORMAT_VALUE"), name == "FORMAT_SIMPLE" ? 0 : 4);
   } else if (name == "CONVERT_VALUE") {
@@ -414,6 +427,22 @@ void Decoder::translate_jump(size_t index, std::string_view name) {
   emit(opcode, PyRef(), PyRef());
 }
 
+// encode() puts a value below the arguments of DICT_MERGE on 3.13 (write_dict_merge there): how
+// many instructions follow the one at index in that form, 0 where it is another.
+size_t Decoder::padded_merge(size_t index) const {
+  static constexpr std::pair<std::string_view, int> kForm[] = {
+      {"SWAP", 4}, {"SWAP", 3},    {"SWAP", 2}, {"DICT_MERGE", 1},
+      {"SWAP", 3}, {"POP_TOP", 0}, {"SWAP", 2}};
+  constexpr size_t count = sizeof(kForm) / sizeof(kForm[0]);
+  if (!kPython313 || name_of(raws_[index]) != "LOAD_CONST" || index + count >= raws_.size())
+    return 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Raw& raw = raws_[index + 1 + i];
+    if (name_of(raw) != kForm[i].first || raw.arg != kForm[i].second) return 0;
+  }
+  return count;
+}
+
 // COPY and SWAP count NULLs, the normal form has none. SWAPs right after PUSH_NULL move the NULL
 // below the values that encode() had found above the callable.
 bool Decoder::translate_position(size_t index, std::string_view name) {
@@ -451,15 +480,12 @@ void Decoder::translate_plain(const Raw& raw, std::string_view name) {
   case Operand::Cell:
     emit_slot(opcode, raw.arg);
     return;
-  case Operand::Local: {
-    const int is_cell =
-        kPython313 && name == "LOAD_FAST" && static_cast<size_t>(raw.arg) < slots_.size()
-            ? PySequence_Contains(cells_.get(), slots_[raw.arg].get())
-            : 0;
-    python::check_status(is_cell);
-    emit_slot(is_cell ? op("LOAD_CLOSURE") : opcode, raw.arg);
+  case Operand::Local:
+    if (name == "LOAD_FAST")
+      emit_load(raw.arg);
+    else
+      emit_slot(opcode, raw.arg);
     return;
-  }
   case Operand::Compare: {
     const size_t number = static_cast<size_t>(raw.arg >> (kPython313 ? 5 : kPython312 ? 4 : 0));
     if (number >= set_.compare_operators.size())
@@ -526,7 +552,14 @@ PyRef Decoder::run() {
   follow_stack();
   for (current_ = 0; current_ < raws_.size(); ++current_) {
     first_out_.push_back(out_.size());
-    if (stacks_[current_]) translate(current_);
+    if (!stacks_[current_]) continue;
+    if (const size_t more = padded_merge(current_)) {
+      emit_number(op("DICT_MERGE"), 1);
+      first_out_.insert(first_out_.end(), more, out_.size());
+      current_ += more;
+    } else {
+      translate(current_);
+    }
   }
   link();
   PyRef list = checked(PyList_New(static_cast<Py_ssize_t>(out_.size())));

@@ -356,6 +356,16 @@ void Encoder::write_dict_merge(size_t index) {
   put("SWAP", index, 2);
 }
 
+// From 3.12 on the argument of a comparison holds, below its number, the outcomes for which it is
+// true (unordered 1, less 2, greater 4, equal 8): instructions specialised for numbers read those.
+int comparison_arg(int place) {
+  if (!kPython312) return place;
+  constexpr int kUnordered = 1, kLess = 2, kGreater = 4, kEqual = 8;
+  constexpr int outcomes[] = {kLess,    kLess | kEqual,   kEqual, kUnordered | kLess | kGreater,
+                              kGreater, kGreater | kEqual};
+  return place << (kPython313 ? 5 : 4) | outcomes[place];
+}
+
 void Encoder::write_operand(size_t index) {
   const int opcode = at(index)->opcode;
   std::string_view name = kOps[opcode].name;
@@ -396,8 +406,7 @@ void Encoder::write_operand(size_t index) {
             "encode: " + std::string(name) + " knows no operator " + python::repr_of(argval));
     }
     const int place = static_cast<int>(found - texts.begin());
-    const int shift = opcode != op("COMPARE_OP") ? 0 : kPython313 ? 5 : kPython312 ? 4 : 0;
-    put(name, index, place << shift);
+    put(name, index, opcode == op("COMPARE_OP") ? comparison_arg(place) : place);
     return;
   }
   default:
