@@ -45,6 +45,19 @@ def test_exception_that_leaves_a_function_keeps_its_arguments(program):
     assert caught.value.args == (3, "odd") and caught.value.number == 3
 
 
+def test_exception_raised_after_a_handler_has_no_context():
+    def program(x):
+        try:
+            x = x + int("no number")
+        except ValueError as error:
+            x = x + len(error.args)
+        raise Odd(int(x.sum()))
+
+    with pytest.raises(Odd) as caught:
+        compiled(program)(X)
+    assert caught.value.args == (6, "odd") and caught.value.__context__ is None
+
+
 class Level:
     def __init__(self):
         self.extra = 5

@@ -328,8 +328,11 @@ class RootFrame(Frame):
             "try:",
             *[f"    {line}" for line in statement.split("\n")],
             "except BaseException as __e:",
-            f"    return {self._handler_call(ins, stack)}",
-            go_on,
+            "    __x = __e",
+            "else:",
+            f"    {go_on or 'pass'}",
+            # Outside of the clause: what is raised after the handler has no context.
+            f"return {self._handler_call(ins, stack)}",
         ]
 
     def _go_on(self, below: list[VariableTracker], pushes: int) -> str:
@@ -344,7 +347,7 @@ class RootFrame(Frame):
         below = [self.cg.expr(vt) for vt in stack[: ins.depth]]
         if ins.lasti:
             below.append("0")
-        below.append("__e")
+        below.append("__x")
         names = self._live_names(place)
         values = [self.cg.expr(self.locals[name]) for name in names]
         return self._resume_call(place, below, names, values)
