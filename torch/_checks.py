@@ -9,7 +9,12 @@ import torch
 def _check_with(error_type, cond, message=None) -> None:
     if not isinstance(cond, (bool, torch.SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
-    if cond:
+    if isinstance(cond, torch.SymBool):
+        from torch.fx.experimental.symbolic_shapes import expect_true
+
+        if expect_true(cond):  # known, guarded, or checked when the program runs
+            return
+    elif cond:
         return
     if message is None:
         raise error_type(
@@ -27,6 +32,10 @@ def _check(cond, message=None) -> None:
 
 def _check_is_size(i, message=None, *, max=None) -> None:
     _check(i >= 0, message)
+    if isinstance(i, torch.SymInt):
+        from torch.fx.experimental.symbolic_shapes import _advise_is_size
+
+        _advise_is_size(i)
     if max is not None:
         _check(i <= max, message)
 

@@ -169,6 +169,8 @@ class HigherOrderOperator(OperatorBase):
             from torch._subclasses.functional_tensor import CppFunctionalizeAPI
 
             return self._functionalize_kernel(CppFunctionalizeAPI(), *args, **kwargs)
+        if key == DispatchKey.PreDispatch:
+            return self._run_above_autograd(args, kwargs)
         if key == DispatchKey.Python:
             return self._run_python(tensors, args, kwargs)
         if key == DispatchKey.Fake:
@@ -201,6 +203,22 @@ class HigherOrderOperator(OperatorBase):
         for tensor in tensors:
             if type(tensor) in self.python_key_table:
                 return self.python_key_table[type(tensor)](*args, **kwargs)
+        return NotImplemented
+
+    def _run_above_autograd(self, args, kwargs):
+        """The kernel of the uppermost mode that sees operators before autograd does."""
+        from torch._dispatch import pre_dispatch
+
+        for key in reversed(pre_dispatch._ORDER):
+            mode = pre_dispatch.get_mode(key)
+            if mode is None:
+                continue
+            kernel = self.python_key_table.get(type(mode))
+            if kernel is None and type(mode).__name__ == "FunctionalTensorMode":
+                kernel = self._functional_kernel()
+            if kernel is not None:
+                with pre_dispatch.with_mode(key, None):
+                    return kernel(mode, *args, **kwargs)
         return NotImplemented
 
     def _run_mode(self, mode, args, kwargs):

@@ -1,10 +1,12 @@
 """Calls of functions that a trace keeps whole: wrap runs one as it is, tag_activation_checkpoint
-marks one whose intermediate results shall be computed again in the backward pass."""
+marks one whose intermediate results shall be computed again in the backward pass,
+wrap_with_set_grad_enabled and wrap_with_autocast run one under a switch."""
 
 import itertools
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch._higher_order_ops import utils
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -18,7 +20,16 @@ from torch.utils.checkpoint import (
     policy_of,
 )
 
-__all__ = ["TagActivationCheckpoint", "Wrap", "tag_activation_checkpoint", "wrap"]
+__all__ = [
+    "TagActivationCheckpoint",
+    "Wrap",
+    "WrapWithAutocast",
+    "WrapWithSetGradEnabled",
+    "tag_activation_checkpoint",
+    "wrap",
+    "wrap_with_autocast",
+    "wrap_with_set_grad_enabled",
+]
 
 
 class Wrap(HigherOrderOperator):
@@ -32,6 +43,47 @@ class Wrap(HigherOrderOperator):
 
 
 wrap = Wrap()
+
+
+class WrapWithSetGradEnabled(HigherOrderOperator):
+    """wrap_with_set_grad_enabled(enabled, function, *args): the function, with the recording of
+    gradients on or off. A trace records what the function does."""
+
+    def __init__(self) -> None:
+        super().__init__("wrap_with_set_grad_enabled")
+
+    def __call__(
+        self, enable_grad: bool, wrapped_func: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        with torch.set_grad_enabled(enable_grad):
+            return wrapped_func(*args, **kwargs)
+
+
+wrap_with_set_grad_enabled = WrapWithSetGradEnabled()
+
+
+class WrapWithAutocast(HigherOrderOperator):
+    """wrap_with_autocast(device, dtype, enabled, cache_enabled, function, *args): the function
+    under autocast. A trace records what the function does."""
+
+    def __init__(self) -> None:
+        super().__init__("wrap_with_autocast")
+
+    def __call__(
+        self,
+        device_type: str,
+        dtype: torch.dtype | None,
+        enabled: bool,
+        cache_enabled: bool | None,
+        wrapped_func: Callable[..., Any],
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        with torch.autocast(device_type, dtype, enabled, cache_enabled):
+            return wrapped_func(*args, **kwargs)
+
+
+wrap_with_autocast = WrapWithAutocast()
 
 
 class TagActivationCheckpoint(HigherOrderOperator):

@@ -692,7 +692,7 @@ def _ends(vr: Any) -> tuple:
     """The ends of a range as numbers, None where it is open."""
 
     def end(value: Any) -> int | None:
-        return int(value) if getattr(value, "is_finite", True) else None
+        return None if "oo" in str(value) else int(value)
 
     return end(vr.lower), end(vr.upper)
 

@@ -502,11 +502,7 @@ class _MakefxTracer:
     def trace(self, f: Callable[..., Any], *args: Any) -> GraphModule:
         """The graph of f on args."""
         self.fake_tensor_mode = self._fake_mode(args)
-        self.fx_tracer = tracer = (
-            _ModuleStackTracer(getattr(f, "_orig_mod", f))
-            if self._keeps_modules(f)
-            else PythonKeyTracer()
-        )
+        self.fx_tracer = tracer = self._new_tracer(f)
         tracer.record_stack_traces = self.record_stack_traces
         with disable_proxy_modes_tracing(), contextlib.ExitStack() as stack:
             values = self._without_data(args)
@@ -528,6 +524,11 @@ class _MakefxTracer:
             module = self._run(f, values, args, mode)
         module.shape_env = getattr(self.fake_tensor_mode, "shape_env", None)
         return module
+
+    def _new_tracer(self, f: Callable[..., Any]) -> PythonKeyTracer:
+        if self._keeps_modules(f):
+            return _ModuleStackTracer(getattr(f, "_orig_mod", f))
+        return PythonKeyTracer()
 
     def _keeps_modules(self, f: Callable[..., Any]) -> bool:
         return self.record_module_stack and isinstance(getattr(f, "_orig_mod", f), torch.nn.Module)

@@ -40,8 +40,8 @@ _FOLDED = {
 class _Writer:
     """Makes nodes for expressions; equal expressions share them."""
 
-    def __init__(self, graph: torch.fx.Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: torch.fx.Graph, env: Any) -> None:
+        self.graph, self.env = graph, env
         self.known: dict[Any, Any] = {}  # expression -> node or number
 
     def can(self, expr: Any) -> bool:
@@ -60,15 +60,24 @@ class _Writer:
         parts = [self.value(part) for part in expr.args]
         if kind in _FOLDED:
             made = parts[0]
-            for part in parts[1:]:
-                made = self.graph.call_function(_FOLDED[kind], (made, part))
+            for count, part in enumerate(parts[1:], 2):
+                made = self.call(_FOLDED[kind], (made, part), expr.func(*expr.args[:count]))
         elif kind in _FUNCTIONS:
-            made = self.graph.call_function(_FUNCTIONS[kind], tuple(parts))
+            made = self.call(_FUNCTIONS[kind], tuple(parts), expr)
         else:
             raise NotImplementedError(
                 f"insert_deferred_runtime_asserts: no node for {kind} in {expr}"
             )
         self.known[expr] = made
+        return made
+
+    def call(self, function: Any, args: tuple, expr: Any) -> Node:
+        """A node with the number that it stands for."""
+        from torch.fx.experimental import _sympy_bridge as bridge
+        from torch.fx.experimental._shape_env import _number
+
+        made = self.graph.call_function(function, args)
+        made.meta["val"] = _number(bridge.node_of_expr(self.env, expr))
         return made
 
 
@@ -105,7 +114,7 @@ def insert_deferred_runtime_asserts(
     if not pending:
         return
     graph = gm.graph
-    writer = _Writer(graph)
+    writer = _Writer(graph, shape_env)
     for node in list(graph.nodes):
         if node.op == "output":
             break
@@ -114,9 +123,9 @@ def insert_deferred_runtime_asserts(
             for symbol, function, args in _bindings(node):
                 if symbol in writer.known:
                     continue
-                made = args[0] if function is None else graph.call_function(function, args)
+                made = args[0] if function is None else writer.call(function, args, symbol)
                 writer.known[symbol] = made
-            pending = [ra for ra in pending if not _assert(graph, writer, ra, name)]
+            pending = [ra for ra in pending if not _assert(graph, writer, ra, name, export)]
     gm.recompile()
 
 
@@ -124,7 +133,7 @@ def _last_placeholder(graph: torch.fx.Graph) -> Node:
     return graph.find_nodes(op="placeholder")[-1]
 
 
-def _assert(graph: torch.fx.Graph, writer: _Writer, deferred: Any, name: str) -> bool:
+def _assert(graph: torch.fx.Graph, writer: _Writer, deferred: Any, name: str, export: bool) -> bool:
     """Adds one assertion if its symbols are known; says whether it did."""
     expr = getattr(deferred, "expr", deferred)
     if not writer.can(expr):
@@ -134,7 +143,9 @@ def _assert(graph: torch.fx.Graph, writer: _Writer, deferred: Any, name: str) ->
         if not condition:
             raise AssertionError(f"{name}: {expr} can never hold")
         return True
-    text = getattr(deferred, "msg", "") or f"Runtime assertion failed for expression {expr}"
+    text = f"Runtime assertion failed for expression {expr}"
+    if not export:
+        text = getattr(deferred, "msg", "") or text
     check = getattr(torch.ops.aten, "_assert_scalar", None)
     function = torch._assert if check is None else check.default
     graph.call_function(function, (condition, f"{text} on node '{condition}'"))

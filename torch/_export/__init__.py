@@ -1,0 +1,1 @@
+"""Parts below torch.export: verifier, serialisation, passes, example cases."""

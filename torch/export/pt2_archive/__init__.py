@@ -1,0 +1,1 @@
+"""`.pt2` archives: programs with their tensors in a zip file."""
