@@ -161,6 +161,11 @@ def test_embedding_rows_unpack_to_within_half_a_step(bits: str) -> None:
     assert torch.allclose(bags, torch.stack([values[[0, 3]].sum(0), values[[5, 9, 1]].sum(0)]))
 
 
+def test_embedding_searched_ranges_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="optimized_qparams"):
+        ops.embedding_bag_4bit_prepack(normal(2, 4), True)
+
+
 def test_linear_wrong_shapes_raise() -> None:
     packed = ops.linear_prepack(weight_of(4, 6, "per tensor"), None)
     with pytest.raises(RuntimeError, match="number of columns"):

@@ -33,19 +33,16 @@ def _as_bytes(numbers: Tensor) -> Tensor:
     return numbers.contiguous().view(torch.uint8)
 
 
-def _pack(weight: Tensor, bits: int, bounds: Tensor | None, optimized: tuple[int, float] | None):
+def _pack(weight: Tensor, bits: int, bounds: Tensor | None, optimized: bool) -> Tensor:
     if weight.dim() < 2:
         raise RuntimeError("embedding_bag prepack: expected a weight of at least 2 dimensions")
+    if optimized:
+        raise NotImplementedError(
+            f"embedding_bag prepack: optimized_qparams is not implemented for {bits} bits on cpu"
+        )
     rows = weight.float()
     if bounds is None:
         low, high = rows.amin(-1, keepdim=True), rows.amax(-1, keepdim=True)
-        if optimized is not None:
-            chosen = [
-                torch.choose_qparams_optimized(row, row.numel(), *optimized, bits)
-                for row in rows.reshape(-1, rows.size(-1))
-            ]
-            high = torch.stack([pair[0].reshape(()) for pair in chosen]).view_as(high)
-            low = torch.stack([pair[1].reshape(()) for pair in chosen]).view_as(low)
     else:
         low, high = bounds[..., :1].float(), bounds[..., 1:2].float()
     if bits == 8:
@@ -84,14 +81,16 @@ def _define_packing(bits: int, name: str) -> None:
     def pack(
         weight: Tensor, optimized_qparams: bool = False, nbins: int = 200, ratio: float = 0.16
     ) -> Tensor:
-        return _pack(weight, bits, None, (nbins, ratio) if optimized_qparams else None)
+        return _pack(weight, bits, None, optimized_qparams)
 
     @defined(
         f"embedding_bag_{name}_prepack_with_rowwise_min_max(Tensor weight, Tensor "
         f"rowwise_min_max{extra}) -> Tensor"
     )
-    def pack_bounded(weight: Tensor, rowwise_min_max: Tensor, *options: object) -> Tensor:
-        return _pack(weight, bits, rowwise_min_max, None)
+    def pack_bounded(
+        weight: Tensor, rowwise_min_max: Tensor, optimized_qparams: bool = False, *rest: object
+    ) -> Tensor:
+        return _pack(weight, bits, rowwise_min_max, optimized_qparams)
 
     @defined(f"embedding_bag_{name}_unpack(Tensor weight) -> Tensor")
     def unpack(weight: Tensor) -> Tensor:
