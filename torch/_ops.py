@@ -488,6 +488,7 @@ class _OpNamespace(types.ModuleType):
         if not names:
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"
+                + "".join(f"; {text}" for text in _registration_failures(ns=self.name))
             )
         packet = OpOverloadPacket(qualified, op_name, names)
         setattr(self, op_name, packet)
@@ -557,7 +558,21 @@ class _Ops(types.ModuleType):
                 ctypes.CDLL(path)
             except OSError as error:
                 raise OSError(f"Could not load this library: {path}") from error
+        failures = _registration_failures(file=path)
+        if failures:
+            raise ImportError(f"Could not load this library: {path}: {'; '.join(failures)}")
         self.loaded_libraries.add(path)
+
+
+def _registration_failures(*, file: str | None = None, ns: str | None = None) -> list[str]:
+    """What registration blocks of a library file, or of a namespace, threw when it was loaded."""
+    import os
+
+    return [
+        text
+        for path, namespace, text in torch._C._registration_failures()
+        if (file is None or os.path.realpath(path) == file) and (ns is None or namespace == ns)
+    ]
 
 
 @contextlib.contextmanager

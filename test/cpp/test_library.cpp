@@ -3,6 +3,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Library.h>
+#include <ATen/core/RegistrationFailures.h>
 
 namespace {
 at::Tensor scale_cpu(const at::Tensor& x, double by) {
@@ -22,6 +23,36 @@ TORCH_LIBRARY(cresset_test, m) {
         });
 }
 TORCH_LIBRARY_IMPL(cresset_test, CPU, m) { m.impl("scale", &scale_cpu); }
+
+namespace {
+// Boxed kernels, with and without the keys of the call.
+void count_arguments(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  torch::jit::drop(*stack, count);
+  torch::jit::push(*stack, static_cast<int64_t>(count));
+}
+void name_of_key(const c10::OperatorHandle&, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, 1);
+  torch::jit::push(*stack, std::string(c10::toString(keys.highest())));
+}
+} // namespace
+
+TORCH_LIBRARY(cresset_boxed, m) {
+  m.def("count(Tensor x, int n, str s) -> int", {at::Tag::pt2_compliant_tag});
+  m.impl("count", torch::CppFunction::makeFromBoxedFunction<&count_arguments>());
+  m.def("key(Tensor x) -> str");
+  m.impl("key", c10::DispatchKey::CPU, torch::CppFunction::makeFromBoxedFunction<&name_of_key>());
+  m.def("halve_(Tensor(a!) x) -> Tensor(a!)", [](const at::Tensor& x) {
+    for (int64_t i = 0; i < x.numel(); ++i) x.data_ptr<float>()[i] /= 2;
+    return x;
+  });
+}
+// A block that fails half way.
+TORCH_LIBRARY(cresset_failing, m) {
+  m.def("first(Tensor x) -> Tensor");
+  m.def("second(Tensor x -> Tensor");
+}
+TORCH_LIBRARY_IMPL(cresset_failing, CPU, m) { m.impl("missing", &scale_cpu); }
 
 namespace {
 const at::OperatorEntry* op(const char* name) { return at::Dispatcher::singleton().find(name, ""); }
@@ -44,6 +75,41 @@ TEST(Library, SeveralResultsAreLeftInOrder) {
   op("cresset_test::twice")->call_boxed(stack);
   ASSERT_EQ(stack.size(), 2u);
   EXPECT_EQ(stack[1].toInt(), 3);
+}
+
+TEST(Library, BoxedFunctionSeesTheOperatorAndTheKeys) {
+  const auto count = c10::Dispatcher::singleton().findSchemaOrThrow("cresset_boxed::count", "");
+  EXPECT_EQ((count.typed<int64_t(const at::Tensor&, int64_t, std::string)>().call(ones(1), 7, "s")),
+            3);
+  const auto key = c10::Dispatcher::singleton().findSchemaOrThrow("cresset_boxed::key", "");
+  EXPECT_EQ(key.typed<std::string(const at::Tensor&)>().call(ones(1)), "CPU");
+  EXPECT_EQ(count.operator_name().name, "cresset_boxed::count");
+}
+
+TEST(Library, TypedCallOfAnOperatorThatWritesReturnsTheCallersTensor) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("cresset_boxed::halve_", "");
+  at::Tensor x = ones(2);
+  at::Tensor& out = op.typed<at::Tensor&(at::Tensor&)>().call(x);
+  EXPECT_EQ(&out, &x);
+  EXPECT_EQ(x.data_ptr<float>()[1], 0.5f);
+}
+
+TEST(Library, OperatorThatIsNotThereIsNamed) {
+  EXPECT_FALSE(c10::Dispatcher::singleton().findSchema({"cresset_boxed::none", ""}).has_value());
+  EXPECT_THROW(c10::Dispatcher::singleton().findSchemaOrThrow("cresset_boxed::none", "x"),
+               c10::Error);
+}
+
+TEST(Library, BlockThatThrowsWhileItIsLoadedIsKeptWithItsFileAndText) {
+  std::vector<torch::detail::RegistrationFailure> mine;
+  for (auto& each : torch::detail::registration_failures())
+    if (each.ns == "cresset_failing") mine.push_back(each);
+  ASSERT_EQ(mine.size(), 2u);
+  EXPECT_EQ(mine[0].block, "TORCH_LIBRARY(cresset_failing)");
+  EXPECT_EQ(mine[1].block, "TORCH_LIBRARY_IMPL(cresset_failing, CPU)");
+  EXPECT_NE(mine[1].text.find("cresset_failing::missing"), std::string::npos) << mine[1].text;
+  EXPECT_NE(mine[0].file.find("cresset_tests"), std::string::npos) << mine[0].file;
+  EXPECT_NE(op("cresset_failing::first"), nullptr);
 }
 
 TEST(Library, MissingBackendRaisesNotImplemented) {

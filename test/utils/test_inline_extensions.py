@@ -107,3 +107,41 @@ def test_broken_source_raises_with_the_compilers_message(tmp_path: pathlib.Path)
             no_implicit_headers=True,
             build_directory=str(tmp_path),
         )
+
+
+BAD_BLOCK = """
+TORCH_LIBRARY(failing_block_{n}, m) {{
+  m.def("fine(Tensor x) -> Tensor", [](const at::Tensor& x) {{ return x; }});
+  m.def("not a schema");
+}}
+"""
+
+
+def test_exception_in_a_registration_block_fails_the_import(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ImportError, match=r"TORCH_LIBRARY\(failing_block_1\) in .*not a schema"):
+        cpp_extension.load_inline(
+            "failing_module",
+            BAD_BLOCK.format(n=1) + "int one() { return 1; }",
+            functions=["one"],
+            extra_cflags=["-O0"],
+            build_directory=str(tmp_path),
+        )
+    with pytest.raises(AttributeError, match="not a schema"):
+        torch.ops.failing_block_1.other
+
+
+def test_library_with_a_failing_block_is_refused_each_time(tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "block.cpp"
+    source.write_text("#include <torch/library.h>\n" + BAD_BLOCK.format(n=2))
+    with pytest.raises(ImportError, match="failing_block_2"):
+        cpp_extension.load(
+            "failing_library",
+            [str(source)],
+            extra_cflags=["-O0"],
+            build_directory=str(tmp_path),
+            is_python_module=False,
+        )
+    (built,) = tmp_path.glob("failing_library*.so")
+    with pytest.raises(ImportError, match="failing_block_2"):
+        torch.ops.load_library(built)
+    assert torch.ops.failing_block_2.fine(torch.ones(1)).tolist() == [1.0]

@@ -1,16 +1,24 @@
 // Registration blocks. See Library.h.
 #include <ATen/core/Library.h>
+#include <ATen/core/RegistrationFailures.h>
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <mutex>
 
 namespace torch {
 
 Library::Library(Kind kind, std::string ns, std::optional<c10::DispatchKey> key)
     : kind_(kind), ns_(std::move(ns)), key_(key) {}
 
-Library& Library::def(const std::string& schema) {
+Library& Library::def(const std::string& schema, const std::vector<at::Tag>& tags) {
   TORCH_CHECK(kind_ != IMPL, "def(\"", schema,
               "\"): operators are defined in TORCH_LIBRARY, not in TORCH_LIBRARY_IMPL");
   const bool qualified = schema.substr(0, schema.find('(')).find("::") != std::string::npos;
-  at::Dispatcher::singleton().define(qualified ? schema : ns_ + "::" + schema);
+  std::vector<std::string> names;
+  for (at::Tag tag : tags) names.emplace_back(at::tag_name(tag));
+  at::Dispatcher::singleton().define(qualified ? schema : ns_ + "::" + schema, std::move(names));
   return *this;
 }
 
@@ -34,7 +42,7 @@ Library& Library::def(const std::string& text, CppFunction f) {
   def(schema);
   const c10::DispatchKey key = f.key ? *f.key : c10::DispatchKey::CompositeImplicitAutograd;
   const std::string name = schema.substr(0, schema.find('('));
-  at::Dispatcher::singleton().register_kernel(find(name), key, {nullptr, f.kernel, "C++"});
+  at::Dispatcher::singleton().register_kernel(find(name), key, {nullptr, f.kernel, f.shown});
   return *this;
 }
 
@@ -56,7 +64,7 @@ Library& Library::impl(const std::string& name, CppFunction f) {
   const c10::DispatchKey key = f.key  ? *f.key
                                : key_ ? *key_
                                       : c10::DispatchKey::CompositeImplicitAutograd;
-  at::Dispatcher::singleton().register_kernel(find(name), key, {nullptr, f.kernel, "C++"});
+  at::Dispatcher::singleton().register_kernel(find(name), key, {nullptr, f.kernel, f.shown});
   return *this;
 }
 
@@ -68,10 +76,67 @@ Library& Library::fallback(CppFunction f) {
 }
 
 namespace detail {
+namespace {
+struct Failures {
+  std::mutex mutex;
+  std::vector<RegistrationFailure> all;
+  void (*notify)(const RegistrationFailure&) noexcept = nullptr;
+};
+// Never destroyed: libraries may be loaded while the process ends.
+Failures& failures() {
+  static auto* const kept = new Failures;
+  return *kept;
+}
+
+std::string file_of(const void* address) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+void keep_failure(RegistrationFailure failure) {
+  void (*notify)(const RegistrationFailure&) noexcept = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(failures().mutex);
+    failures().all.push_back(failure);
+    notify = failures().notify;
+  }
+  if (notify != nullptr)
+    notify(failure);
+  else
+    std::fprintf(stderr, "%s in %s: %s\n", failure.block.c_str(), failure.file.c_str(),
+                 failure.text.c_str());
+}
+
+std::string block_name(Library::Kind kind, const char* ns, std::optional<c10::DispatchKey> key) {
+  if (kind == Library::DEF) return c10::str("TORCH_LIBRARY(", ns, ")");
+  if (kind == Library::FRAGMENT) return c10::str("TORCH_LIBRARY_FRAGMENT(", ns, ")");
+  return c10::str("TORCH_LIBRARY_IMPL(", ns, ", ", key ? c10::toString(*key) : "?", ")");
+}
+} // namespace
+
+std::vector<RegistrationFailure> registration_failures() {
+  std::lock_guard<std::mutex> lock(failures().mutex);
+  return failures().all;
+}
+
+void set_registration_notify(void (*notify)(const RegistrationFailure& failure) noexcept) {
+  std::lock_guard<std::mutex> lock(failures().mutex);
+  failures().notify = notify;
+}
+
 LibraryInit::LibraryInit(Library::Kind kind, void (*init)(Library&), const char* ns,
                          std::optional<c10::DispatchKey> key) {
-  Library library(kind, ns, key);
-  init(library);
+  std::string thrown = "an exception that is no std::exception";
+  try {
+    Library library(kind, ns, key);
+    init(library);
+    return;
+  } catch (const std::exception& error) {
+    thrown = error.what();
+  } catch (...) { // NOLINT: nothing may leave a static initialiser
+  }
+  keep_failure({file_of(reinterpret_cast<const void*>(init)), ns, block_name(kind, ns, key),
+                std::move(thrown)});
 }
 } // namespace detail
 

@@ -9,6 +9,8 @@
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/TypeTraits.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 
 namespace torch {
 template <class T> class class_;
@@ -75,19 +77,44 @@ struct BoxedFunctionKernel final : at::BoxedKernel {
   }
   Fn fn;
 };
+
+// A boxed function that takes a c10::OperatorHandle, with or without the keys of the call.
+template <auto fn> struct HandleKernel final : at::BoxedKernel {
+  void call(const at::OperatorEntry& op, at::DispatchKeySet keys, at::Stack& stack) override {
+    if constexpr (std::is_invocable_v<decltype(fn), const c10::OperatorHandle&, at::DispatchKeySet,
+                                      at::Stack*>)
+      fn(op, keys, &stack);
+    else
+      fn(op, &stack);
+  }
+};
 } // namespace detail
 
 // A kernel on its way into a library, with the dispatch key it is meant for if not the library's.
 class CppFunction {
  public:
-  template <class F> CppFunction(F f)
+  template <class F, class = std::enable_if_t<std::is_class_v<F> || std::is_pointer_v<F>>>
+  CppFunction(F f)
       : kernel(detail::KernelTraits<F>::make(std::move(f))),
         schema(&detail::KernelTraits<F>::schema) {}
   static CppFunction makeFallthrough() { return CppFunction(at::fallthrough_kernel(), 0); }
   static CppFunction makeFromBoxedFunction(detail::BoxedFunctionKernel::Fn fn) {
     return CppFunction(c10::make_intrusive<detail::BoxedFunctionKernel>(fn), 0);
   }
+  template <auto fn> static CppFunction makeFromBoxedFunction() {
+    return CppFunction(c10::make_intrusive<detail::HandleKernel<fn>>(), 0);
+  }
+  template <class F> static CppFunction makeFromUnboxedFunction(F f) {
+    return CppFunction(std::move(f));
+  }
+  template <class F> static CppFunction makeUnboxedOnly(F f) { return CppFunction(std::move(f)); }
+  // What lists of registrations show for this kernel.
+  CppFunction&& debug(std::string text) && {
+    shown = std::move(text);
+    return std::move(*this);
+  }
   c10::intrusive_ptr<at::BoxedKernel> kernel;
+  std::string shown = "C++";
   std::optional<c10::DispatchKey> key;
   // What its C++ types say; null for boxed kernels.
   at::FunctionSchema (*schema)() = nullptr;
@@ -101,6 +128,10 @@ template <class F> CppFunction dispatch(c10::DispatchKey key, F f) {
   out.key = key;
   return out;
 }
+template <class F> CppFunction dispatch(c10::DeviceType type, F f) {
+  return dispatch(c10::backend_key(type), std::move(f));
+}
+inline std::string schema(std::string text) { return text; }
 
 class TORCH_API Library {
  public:
@@ -108,11 +139,16 @@ class TORCH_API Library {
   Library(Kind kind, std::string ns, std::optional<c10::DispatchKey> key);
 
   // Defines an operator: "name.overload(args) -> returns", the namespace is the library's.
-  Library& def(const std::string& schema);
+  Library& def(const std::string& schema, const std::vector<at::Tag>& tags = {});
   // Defines it with one implementation for every backend. A name without a schema gets the one that
   // the C++ types of the implementation say.
   Library& def(const std::string& schema, CppFunction f);
   Library& impl(const std::string& name, CppFunction f);
+  Library& impl(const std::string& name, c10::DispatchKey key, CppFunction f) {
+    f.key = key;
+    return impl(name, std::move(f));
+  }
+  // The kernel of the library's key for every operator that has none of its own for it.
   Library& fallback(CppFunction f);
   // Registers a C++ class in the library's namespace; torch/custom_class.h has the definition.
   template <class T> torch::class_<T> class_(const std::string& name, const std::string& doc = "");
@@ -125,7 +161,9 @@ class TORCH_API Library {
 };
 
 namespace detail {
-// Runs a registration block when the library that holds it is loaded.
+// Runs a registration block when the library that holds it is loaded. What the block throws is
+// kept and raised by the import (ATen/core/RegistrationFailures.h): an exception that leaves a
+// static initialiser ends the process.
 struct TORCH_API LibraryInit {
   LibraryInit(Library::Kind kind, void (*init)(Library&), const char* ns,
               std::optional<c10::DispatchKey> key);
@@ -138,10 +176,11 @@ struct TORCH_API LibraryInit {
   static const torch::detail::LibraryInit C10_CONCATENATE(TORCH_LIBRARY_static_init_, uid)(        \
       torch::Library::kind, &C10_CONCATENATE(TORCH_LIBRARY_init_, uid), #ns, key);                 \
   void C10_CONCATENATE(TORCH_LIBRARY_init_, uid)(torch::Library & m)
-#define TORCH_LIBRARY(ns, m) CRESSET_TORCH_LIBRARY(DEF, ns, std::nullopt, m, __LINE__)
-#define TORCH_LIBRARY_FRAGMENT(ns, m) CRESSET_TORCH_LIBRARY(FRAGMENT, ns, std::nullopt, m, __LINE__)
+#define TORCH_LIBRARY(ns, m) CRESSET_TORCH_LIBRARY(DEF, ns, std::nullopt, m, __COUNTER__)
+#define TORCH_LIBRARY_FRAGMENT(ns, m)                                                              \
+  CRESSET_TORCH_LIBRARY(FRAGMENT, ns, std::nullopt, m, __COUNTER__)
 #define TORCH_LIBRARY_IMPL(ns, key, m)                                                             \
-  CRESSET_TORCH_LIBRARY(IMPL, ns, c10::DispatchKey::key, m, __LINE__)
+  CRESSET_TORCH_LIBRARY(IMPL, ns, c10::DispatchKey::key, m, __COUNTER__)
 #define TORCH_FN(f) (&f)
 #define TORCH_SELECTIVE_NAME(name) name
 #define TORCH_SELECTIVE_SCHEMA(schema) schema

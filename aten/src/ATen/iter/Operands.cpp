@@ -91,6 +91,7 @@ ScalarType combine(ScalarType high, ScalarType low) {
 } // namespace
 
 void ResultType::add(const Tensor& tensor) {
+  TORCH_CHECK(tensor.defined(), "expected a tensor, got an undefined one");
   ScalarType type = tensor.scalar_type();
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
     if (c10::isComplexType(type))

@@ -6,6 +6,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/SymbolicTensor.h>
+#include <ATen/core/Undefined.h>
 #ifndef CRESSET_NO_CUDA
 #include <ATen/cuda/Pointwise.h>
 #endif
@@ -64,10 +65,11 @@ bool is_lone_value(const TensorImpl& t, const TensorImpl& first) {
 }
 
 // The operand that gives shape and dtype, or null when the operands do not qualify.
-const Tensor* plain_operand(Operands operands) {
+const Tensor* plain_operand(const PointwiseSpec& spec, Operands operands) {
   const Tensor* first = nullptr;
   for (const Operand& op : operands) {
     if (op.tensor == nullptr) continue;
+    if (C10_UNLIKELY(!op.tensor->defined())) detail::throw_undefined(spec.name);
     const TensorImpl& t = *op.tensor->unsafeGetTensorImpl();
     if (!t.device().is_cpu() || !t.is_contiguous() || t.is_wrapped_number()) return nullptr;
     if (first == nullptr) {
@@ -278,7 +280,7 @@ PointwiseRecorder::~PointwiseRecorder() { recorder = outer_; }
 
 bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace,
                     Operands operands, Params params, PointwiseJob& job) {
-  const Tensor* first = plain_operand(operands);
+  const Tensor* first = plain_operand(spec, operands);
   if (first == nullptr) return false;
   const ScalarType compute = first->scalar_type();
   if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;

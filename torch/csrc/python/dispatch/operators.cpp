@@ -5,6 +5,7 @@
 #include <ATen/functorch/Interpret.h>
 #include <torch/csrc/python/dispatch/custom_class.h>
 #include <torch/csrc/python/dispatch/dispatch_keys.h>
+#include <torch/csrc/python/dispatch/load_failures.h>
 #include <torch/csrc/python/dispatch/operator_call.h>
 #include <torch/csrc/python/dispatch/schema_type.h>
 #include <torch/csrc/python/tensor/wrap.h>
@@ -150,7 +151,7 @@ PyRef overload_object(const at::OperatorEntry& op) {
 
 bool init_operators(PyObject* module) {
   return init_operator_types(module) && init_schema_types(module) && init_custom_classes(module) &&
-         PyModule_AddFunctions(module, functions) == 0;
+         init_load_failures(module) && PyModule_AddFunctions(module, functions) == 0;
 }
 
 } // namespace torch::python
