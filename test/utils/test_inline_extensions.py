@@ -127,7 +127,7 @@ def test_exception_in_a_registration_block_fails_the_import(tmp_path: pathlib.Pa
             build_directory=str(tmp_path),
         )
     with pytest.raises(AttributeError, match="not a schema"):
-        torch.ops.failing_block_1.other
+        _ = torch.ops.failing_block_1.other
 
 
 def test_library_with_a_failing_block_is_refused_each_time(tmp_path: pathlib.Path) -> None:

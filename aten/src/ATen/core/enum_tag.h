@@ -7,6 +7,7 @@
 
 namespace at {
 
+// clang-format off
 #define CRESSET_FORALL_TAGS(X)                                                                     \
   X(core)                                                                                          \
   X(cudagraph_unsafe) X(data_dependent_output) X(dynamic_output_shape) X(flexible_layout)          \
@@ -14,6 +15,7 @@ namespace at {
           X(needs_contiguous_strides) X(needs_exact_strides) X(needs_fixed_stride_order)           \
               X(nondeterministic_bitwise) X(nondeterministic_seeded) X(out) X(out_variant)         \
                   X(pointwise) X(pt2_compliant_tag) X(reduction) X(view_copy)
+// clang-format on
 
 enum class Tag : uint8_t {
 #define X(name) name,

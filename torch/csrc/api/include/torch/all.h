@@ -2,6 +2,7 @@
 #pragma once
 #include <torch/autograd.h>
 #include <torch/cuda.h>
+#include <torch/data.h>
 #include <torch/enum.h>
 #include <torch/fft.h>
 #include <torch/library.h>

@@ -27,7 +27,7 @@ template <class Contained> class ModuleHolder : ModuleHolderIndicator {
   ModuleHolder(std::nullptr_t) {}
   template <class Head, class... Tail,
             class = std::enable_if_t<
-                !(torch::detail::is_module_holder<Head>::value && sizeof...(Tail) == 0) &&
+                !(std::is_base_of_v<ModuleHolder, std::decay_t<Head>> && sizeof...(Tail) == 0) &&
                 !(std::is_convertible_v<Head, std::shared_ptr<Contained>> && sizeof...(Tail) == 0)>>
   explicit ModuleHolder(Head&& head, Tail&&... tail)
       : impl_(new Contained(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
