@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include <torch/csrc/api/src/serialize/inflate.h>
 #include <torch/csrc/api/src/serialize/pickle.h>
 #include <torch/csrc/api/src/serialize/zip.h>
 
@@ -206,6 +207,17 @@ TEST(JitLoad, RaisedExceptionsAreErrors) {
                                      .load();
   EXPECT_EQ(net.forward({-1}).toInt(), -1);
   EXPECT_THROW(net.forward({1}), c10::Error);
+}
+
+// "def f" packed by zlib at level 9, and a run of 600 letters.
+TEST(JitLoad, RecordsPackedByDeflateAreRead) {
+  using torch::serialize::inflate;
+  EXPECT_EQ(inflate(std::string_view("\x4b\x49\x4d\x53\x48\x03\x00", 7), 5), "def f");
+  EXPECT_EQ(inflate(std::string_view("\x4b\x4c\x1c\x05\xa3\x80\xfa\x00\x00", 9), 600),
+            std::string(600, 'a'));
+  EXPECT_THROW(inflate(std::string_view("\x4b\x49\x4d\x53\x48\x03\x00", 7), 4), c10::Error);
+  EXPECT_THROW(inflate(std::string_view("\x4b\x49", 2), 5), c10::Error);
+  EXPECT_THROW(inflate("", 1), c10::Error);
 }
 
 TEST(JitLoad, WrongCallsAreErrors) {

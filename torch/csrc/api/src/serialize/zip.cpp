@@ -2,6 +2,7 @@
 #include <torch/csrc/api/src/serialize/zip.h>
 
 #include <c10/util/Exception.h>
+#include <torch/csrc/api/src/serialize/inflate.h>
 
 #include <array>
 #include <cstring>
@@ -144,7 +145,11 @@ ZipReader::ZipReader(std::string_view file) {
   }
   for (uint64_t i = 0; i < count; ++i) {
     TORCH_CHECK(get_number<uint32_t>(file, at) == kCentral, "the zip file is damaged");
-    TORCH_CHECK(get_number<uint16_t>(file, at + 10) == 0, "compressed archives cannot be read");
+    constexpr uint16_t kStored = 0, kDeflated = 8;
+    const auto method = get_number<uint16_t>(file, at + 10);
+    TORCH_CHECK(method == kStored || method == kDeflated,
+                "a record of the archive is packed in an unknown way");
+    uint64_t packed = get_number<uint32_t>(file, at + 20);
     uint64_t size = get_number<uint32_t>(file, at + 24);
     uint64_t offset = get_number<uint32_t>(file, at + 42);
     const uint64_t name_size = get_number<uint16_t>(file, at + 28);
@@ -158,7 +163,7 @@ ZipReader::ZipReader(std::string_view file) {
       uint64_t field = e + 4;
       if (id == 1) {
         if (size == 0xffffffff) size = get_number<uint64_t>(file, field), field += 8;
-        if (get_number<uint32_t>(file, at + 20) == 0xffffffff) field += 8;
+        if (packed == 0xffffffff) packed = get_number<uint64_t>(file, field), field += 8;
         if (offset == 0xffffffff) offset = get_number<uint64_t>(file, field);
       }
       e += 4 + length;
@@ -166,9 +171,11 @@ ZipReader::ZipReader(std::string_view file) {
     TORCH_CHECK(get_number<uint32_t>(file, offset) == kLocal, "the zip file is damaged");
     const uint64_t data = offset + 30 + get_number<uint16_t>(file, offset + 26) +
                           get_number<uint16_t>(file, offset + 28);
-    TORCH_CHECK(data <= file.size() && size <= file.size() - data, "the file is cut short");
+    if (method == kStored) packed = size;
+    TORCH_CHECK(data <= file.size() && packed <= file.size() - data, "the file is cut short");
     const size_t slash = name.find('/');
-    records_[slash == std::string::npos ? name : name.substr(slash + 1)] = file.substr(data, size);
+    records_[slash == std::string::npos ? name : name.substr(slash + 1)] = {
+        file.substr(data, packed), size, method == kDeflated};
     at += 46 + name_size + extra_size + comment_size;
   }
 }
@@ -176,7 +183,11 @@ ZipReader::ZipReader(std::string_view file) {
 std::string_view ZipReader::get(const std::string& name) const {
   const auto found = records_.find(name);
   TORCH_CHECK(found != records_.end(), "the archive has no record '", name, "'");
-  return found->second;
+  const Record& record = found->second;
+  if (!record.packed) return record.data;
+  const auto [text, added] = unpacked_.try_emplace(name);
+  if (added) text->second = inflate(record.data, record.size);
+  return text->second;
 }
 
 std::vector<std::string> ZipReader::names() const {

@@ -25,7 +25,8 @@ class ZipWriter {
   std::vector<Record> records_;
 };
 
-// Reads the records of a file in memory. Throws Error where the file is not whole or compressed.
+// Reads the records of a file in memory: stored ones, and those packed by deflate. Throws Error
+// where the file is not whole. One thread at a time may read.
 class ZipReader {
  public:
   explicit ZipReader(std::string_view file);
@@ -35,7 +36,13 @@ class ZipReader {
   std::vector<std::string> names() const;
 
  private:
-  std::map<std::string, std::string_view> records_;
+  struct Record {
+    std::string_view data;
+    uint64_t size;
+    bool packed;
+  };
+  std::map<std::string, Record> records_;
+  mutable std::map<std::string, std::string> unpacked_;
 };
 
 } // namespace torch::serialize

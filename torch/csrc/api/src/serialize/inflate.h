@@ -1,0 +1,12 @@
+// Data packed by the deflate method of zip files (RFC 1951), which PyTorch uses for source text.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace torch::serialize {
+
+// The unpacked bytes, of which there must be exactly `size`. Error for anything else.
+std::string inflate(std::string_view packed, size_t size);
+
+} // namespace torch::serialize
