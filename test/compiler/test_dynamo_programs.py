@@ -297,6 +297,16 @@ def test_layers_called_from_code_that_broke_get_no_graph_of_their_own():
     assert counter.frame_count == 1
 
 
+def test_layers_can_be_made_in_code_that_broke():
+    def program(x):
+        for _ in range(2):
+            print(end="")
+            layers = nn.ModuleList([nn.Identity(), nn.ReLU()])
+        return layers[1](x)
+
+    assert torch.equal(compiled(program)(X), X)
+
+
 def test_python_that_was_not_tested_is_refused(monkeypatch):
     monkeypatch.setattr(torch._dynamo.eval_frame, "_VERSIONS", ())
     with pytest.raises(RuntimeError, match="compile: not tested"):

@@ -170,7 +170,10 @@ def _is_layer(fn_globals: dict[str, object], values: dict[str, object]) -> bool:
     if not str(fn_globals.get("__name__")).startswith("torch.nn.modules."):
         return False
     layer = values.get("self")
-    return isinstance(layer, torch.nn.Module) and not layer._modules
+    if not isinstance(layer, torch.nn.Module):
+        return False
+    # A layer that is being made has no table of layers yet.
+    return not layer.__dict__.get("_modules")
 
 
 # ---- what is wrapped
