@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch.package.glob_group import GlobGroup, GlobPattern
+from collections.abc import Iterable
 
 __all__ = ["Directory"]
 
@@ -14,6 +14,14 @@ class Directory:
         self.name = name
         self.is_dir = is_dir
         self.children: dict[str, Directory] = {}
+
+    @classmethod
+    def of_files(cls, name: str, paths: Iterable[str]) -> Directory:
+        """The tree of these files below a folder."""
+        top = cls(name, True)
+        for path in paths:
+            top._add_file(path)
+        return top
 
     def _add_file(self, path: str) -> None:
         *folders, name = path.split("/")
@@ -44,15 +52,3 @@ class Directory:
             child._draw(
                 lines, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")
             )
-
-
-def _create_directory_from_file_list(
-    filename: str, file_list: list[str], include: GlobPattern = "**", exclude: GlobPattern = ()
-) -> Directory:
-    """The tree of the files that the patterns choose."""
-    chosen = GlobGroup(include, exclude=exclude, separator="/")
-    top = Directory(filename, True)
-    for path in file_list:
-        if chosen.matches(path):
-            top._add_file(path)
-    return top

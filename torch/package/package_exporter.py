@@ -109,6 +109,13 @@ class _Pattern:
     was_matched: bool = False
 
 
+# Modules that every package has: the importer itself, and what mocked modules are made of.
+_OF_PACKAGES = {
+    "torch_package_importer": _ModuleProviderAction.SKIP,
+    "_mock": _ModuleProviderAction.REPACKAGED_MOCK_MODULE,
+}
+
+
 def _is_of_environment(name: str) -> bool:
     """Modules that every reader has: torch and the standard library."""
     top = name.partition(".")[0]
@@ -332,35 +339,33 @@ class PackageExporter:
 
     def add_dependency(self, module_name: str, dependencies: bool = True) -> None:
         """Handles a module by the first pattern that matches it."""
-        nodes = self.dependency_graph.nodes
-        if nodes.get(module_name, {}).get("provided"):
+        graph = self.dependency_graph
+        if graph.nodes.get(module_name, {}).get("provided"):
             return
-        if module_name == "torch_package_importer":
-            self.dependency_graph.add_node(
-                module_name, action=_ModuleProviderAction.SKIP, provided=True
-            )
+        action = self._action_for(module_name)
+        if action is None:
+            graph.add_node(module_name, error=PackagingErrorReason.NO_ACTION)
             return
-        if module_name == "_mock":
-            self.dependency_graph.add_node(
-                module_name, action=_ModuleProviderAction.REPACKAGED_MOCK_MODULE, provided=True
-            )
-            return
+        denied = action == _ModuleProviderAction.DENY
+        graph.add_node(
+            module_name,
+            action=action,
+            provided=True,
+            **({"error": PackagingErrorReason.DENIED} if denied else {}),
+        )
+        if action == _ModuleProviderAction.INTERN:
+            self._intern(module_name, dependencies)
+
+    def _action_for(self, module_name: str) -> _ModuleProviderAction | None:
+        if module_name in _OF_PACKAGES:
+            return _OF_PACKAGES[module_name]
         if _is_of_environment(module_name):
-            self.dependency_graph.add_node(
-                module_name, action=_ModuleProviderAction.EXTERN, provided=True
-            )
-            return
-        for pattern in self.patterns:
-            if not pattern.glob.matches(module_name):
-                continue
-            pattern.was_matched = True
-            self.dependency_graph.add_node(module_name, action=pattern.action, provided=True)
-            if pattern.action == _ModuleProviderAction.DENY:
-                self.dependency_graph.add_node(module_name, error=PackagingErrorReason.DENIED)
-            if pattern.action == _ModuleProviderAction.INTERN:
-                self._intern(module_name, dependencies)
-            return
-        self.dependency_graph.add_node(module_name, error=PackagingErrorReason.NO_ACTION)
+            return _ModuleProviderAction.EXTERN
+        first = next((p for p in self.patterns if p.glob.matches(module_name)), None)
+        if first is None:
+            return None
+        first.was_matched = True
+        return first.action
 
     def _intern(self, module_name: str, dependencies: bool) -> None:
         module = self.importer.import_module(module_name)

@@ -18,11 +18,8 @@ import torch
 from torch.package._directory_reader import ArchiveReader, DirectoryReader, ResourceReader
 from torch.package._mangling import PackageMangler, demangle
 from torch.package._package_pickler import PackageUnpickler
-from torch.package.file_structure_representation import (
-    Directory,
-    _create_directory_from_file_list,
-)
-from torch.package.glob_group import GlobPattern
+from torch.package.file_structure_representation import Directory
+from torch.package.glob_group import GlobGroup, GlobPattern
 from torch.package.importer import Importer
 
 __all__ = ["PackageImporter"]
@@ -273,5 +270,5 @@ class PackageImporter(Importer):
         self, *, include: GlobPattern = "**", exclude: GlobPattern = ()
     ) -> Directory:
         """The files of the package as a tree."""
-        records = self.zip_reader.get_all_records()
-        return _create_directory_from_file_list(self.filename, records, include, exclude)
+        wanted = GlobGroup(include, exclude=exclude, separator="/").matches
+        return Directory.of_files(self.filename, filter(wanted, self.zip_reader.get_all_records()))
