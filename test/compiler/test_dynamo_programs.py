@@ -1,6 +1,7 @@
 """Programs that a compiled function has to leave as they are: exceptions with arguments of their
 own, deleted attributes, guards that run the program's code, loggers that write once."""
 
+import collections.abc
 import functools
 import gc
 import logging
@@ -184,6 +185,29 @@ def test_index_add_of_as_many_rows_as_data_say_is_captured():
         run = compiled(program, fullgraph=True)
         for given in (mask, 1 - mask, mask * 0):
             assert torch.equal(run(x, given), x * 2 * given.reshape(4, 1))
+
+
+class Held(collections.abc.Mapping):
+    def __init__(self, **items):
+        self.items_ = items
+
+    def __getitem__(self, key):
+        return self.items_[key]
+
+    def __iter__(self):
+        return iter(self.items_)
+
+    def __len__(self):
+        return len(self.items_)
+
+
+def test_methods_inherited_from_abstract_collections_are_traced():
+    held = Held(a=2)
+
+    def program(x):
+        return x * held.get("a") + ("b" in held) + held.get("b", 5)
+
+    assert torch.equal(compiled(program, fullgraph=True)(X), X * 2 + 5)
 
 
 # ---- inputs that are fetched together

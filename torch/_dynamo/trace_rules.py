@@ -159,7 +159,8 @@ def lookup(fn: object) -> object:
 @functools.cache
 def _module_rule(module: str, filename: str) -> str:
     if filename.startswith("<frozen "):
-        return SKIP
+        # Methods that classes of programs inherit from Sequence, Mapping and their kin.
+        return INLINE if module == "collections.abc" else SKIP
     if module == "torch" or module.startswith("torch."):
         if not filename.startswith(_TORCH):
             return INLINE
