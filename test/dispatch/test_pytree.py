@@ -2,7 +2,9 @@
 
 import copy
 import dataclasses
+import json
 import pickle
+import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -176,3 +178,13 @@ def test_spec_whose_children_are_changed_still_raises_only():
     spec.children_specs[0] = pytree.tree_structure([1, 2, 3])
     with pytest.raises(ValueError):
         pytree.tree_unflatten([1, 2], spec)
+
+
+def test_loading_a_spec_imports_no_module_that_the_text_names():
+    leaf = {"type": None, "context": None, "children_spec": []}
+    enumeration = {"__enum__": True, "class": "antigravity:X", "name": "y"}
+    context = json.dumps([enumeration])
+    node = {"type": "builtins.dict", "context": context, "children_spec": [leaf]}
+    with pytest.raises(NotImplementedError, match="import the module 'antigravity' before"):
+        pytree.treespec_loads(json.dumps([1, node]))
+    assert "antigravity" not in sys.modules

@@ -6,8 +6,8 @@ everything else is a leaf, None included. A TreeSpec is the tree without its lea
 
 # ruff: noqa: F401
 import enum
-import importlib
 import json
+import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -387,7 +387,12 @@ def _enum_from_json(data):
     if data.get("__enum__") is not True:
         return data
     module, _, path = data["class"].partition(":")
-    found = importlib.import_module(module)
+    # Only what the program has imported: a file must not make it run a module of the file's choice.
+    found = sys.modules.get(module)
+    if found is None:
+        raise NotImplementedError(
+            f"Deserializing {data['class']!r}: import the module {module!r} before."
+        )
     for part in path.split("."):
         found = getattr(found, part)
     if not (isinstance(found, type) and issubclass(found, enum.Enum)):
