@@ -115,5 +115,5 @@ def test_types_are_instances_of_the_class_of_their_kind():
     assert isinstance(first.type, torch.TensorType)
     assert isinstance(second.type, torch.OptionalType)
     assert not isinstance(first.type, torch.OptionalType)
-    with pytest.raises(NotImplementedError, match="OptionalType"):
-        torch.OptionalType(first.type)
+    made = torch.OptionalType(first.type)
+    assert isinstance(made, torch.OptionalType) and made.getElementType() == first.type

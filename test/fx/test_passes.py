@@ -423,22 +423,16 @@ def test_minimizer_finds_the_node_that_differs(method):
 
 
 def test_deferred_assertions_become_nodes():
-    import sympy
-
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
     from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
-    symbol = sympy.Symbol("u0", integer=True)
-
-    class Env:
-        deferred_runtime_asserts = {symbol: [sympy.Le(symbol, 4), sympy.Ne(symbol * 2, 6)]}
-
-    class Size:
-        class node:
-            expr = symbol
-
+    env = ShapeEnv()
+    size = env.create_unbacked_symint()
+    torch._check(size <= 4)
+    torch._check(size * 2 != 6)
     module = fx.symbolic_trace(lambda n, x: x * n)
-    module.graph.find_nodes(op="placeholder")[0].meta["val"] = Size()
-    insert_deferred_runtime_asserts(module, Env(), "graph")
+    module.graph.find_nodes(op="placeholder")[0].meta["val"] = size
+    insert_deferred_runtime_asserts(module, env, "graph")
     assert module(2, 5) == 10
     for bad in (5, 3):
         with pytest.raises((RuntimeError, AssertionError), match="Runtime assertion failed"):

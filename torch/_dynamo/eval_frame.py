@@ -99,6 +99,13 @@ class FrameCompiler:
         # Code of the functions that were wrapped, which is compiled wherever it comes from.
         self.wrapped: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 
+    def __getstate__(self) -> dict[str, object]:
+        # Code cannot be pickled; whoever reads the compiler back wraps functions anew.
+        return {name: value for name, value in self.__dict__.items() if name != "wrapped"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, wrapped=weakref.WeakSet())
+
     def convert(self, backend: Callable) -> Callable:
         """The translation of frames; loaded with the first."""
         if id(backend) not in self._converts:

@@ -143,10 +143,10 @@ def _assert(graph: torch.fx.Graph, writer: _Writer, deferred: Any, name: str, ex
         if not condition:
             raise AssertionError(f"{name}: {expr} can never hold")
         return True
-    text = f"Runtime assertion failed for expression {expr}"
-    if not export:
-        text = getattr(deferred, "msg", "") or text
+    promised = "" if export else getattr(deferred, "msg", "")
+    where = f" ({promised})" if promised else ""
     check = getattr(torch.ops.aten, "_assert_scalar", None)
     function = torch._assert if check is None else check.default
-    graph.call_function(function, (condition, f"{text} on node '{condition}'"))
+    text = f"Runtime assertion failed for expression {expr} on node '{condition}'{where}"
+    graph.call_function(function, (condition, text))
     return True
