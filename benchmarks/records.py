@@ -5,6 +5,7 @@ Usage: records.py --peer PYTHON [--filter TEXT] [--rounds N] [--dtypes float32,c
 The samples are those of the thread test: the record's own, enlarged until the largest tensor has
 about a quarter of a million elements. Each runs in two processes, ours and the peer's, by the
 operator's public name with the same arguments; one thread, processor time, the best of the rounds.
+What comes out below LEAST is timed again later in the run, as one moment of the machine may lie.
 A ratio above 1 means this torch is faster. A ratio below LEAST needs its cause in CAUSES; the
 program ends with 1 when one is missing, and names causes that nothing needs any more.
 """
@@ -28,6 +29,7 @@ from torch.testing._internal.opinfo import records
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput, resolve
 
 LEAST = 0.8
+AGAIN = 3
 WORKER = pathlib.Path(__file__).resolve().parent / "records_worker.py"
 
 
@@ -97,6 +99,18 @@ class Row:
     ours: float = math.nan
     peer: float = math.nan
     reason: str = ""
+    request: dict = dataclasses.field(default_factory=dict, repr=False)
+
+    def measure(self, ours: Worker, peer: Worker) -> None:
+        """Times both sides; the least of all times counts."""
+        mine, theirs = ours.ask(self.request), peer.ask(self.request)
+        if "error" in mine or "error" in theirs:
+            self.reason = mine.get("error") or "peer: " + theirs["error"]
+            return
+        self.ours = min(mine["seconds"], self.ours) if self.ours == self.ours else mine["seconds"]
+        self.peer = (
+            min(theirs["seconds"], self.peer) if self.peer == self.peer else theirs["seconds"]
+        )
 
     @property
     def ratio(self) -> float:
@@ -112,15 +126,13 @@ def compare(record: OpInfo, dtype: torch.dtype, ours: Worker, peer: Worker, roun
         row = Row(record.full_name, sample.summary())
         rows.append(row)
         try:
-            message = request(record, sample, rounds)
+            row.request = request(record, sample, rounds)
         except NotPortable as error:
             row.reason = f"not sent: {error}"
             continue
-        mine, theirs = ours.ask(message), peer.ask(message)
-        if "error" in mine or "error" in theirs:
-            row.reason = mine.get("error") or "peer: " + theirs["error"]
-        else:
-            row.ours, row.peer = mine["seconds"], theirs["seconds"]
+        row.measure(ours, peer)
+        if row.reason or row.ratio >= LEAST:
+            row.request = {}
     return rows
 
 
@@ -162,6 +174,11 @@ def main() -> int:
         for dtype in [getattr(torch, name) for name in args.dtypes.split(",")]:
             if dtype in record.dtypes:
                 rows += compare(record, dtype, ours, peer, args.rounds)
+    # A slow sample may have met a busy moment: once more, when others have run in between.
+    for _ in range(AGAIN):
+        for row in rows:
+            if row.request and not row.reason and row.ratio < LEAST:
+                row.measure(ours, peer)
     unexplained = show(rows)
     if unexplained:
         print(f"below {LEAST} without a cause: {' '.join(unexplained)}")
