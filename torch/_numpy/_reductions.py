@@ -27,6 +27,9 @@ def _axes(a: torch.Tensor, axis: object) -> tuple[int, ...]:
 def _reduced(operation: Callable, a: torch.Tensor, axis: object, keepdims: bool) -> torch.Tensor:
     """`operation(tensor, dim)` over one dimension that holds the elements of all axes."""
     axes = _axes(a, axis)
+    if len(axes) == 1:
+        found = operation(a, axes[0])
+        return found.unsqueeze(axes[0]) if keepdims else found
     rest = [d for d in builtins.range(a.dim()) if d not in axes]
     shape = [1 if d in axes else s for d, s in enumerate(a.shape)]
     count = 1

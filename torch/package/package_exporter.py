@@ -19,7 +19,7 @@ from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from torch.package import _mock
 from torch.package._digraph import DiGraph
@@ -29,6 +29,9 @@ from torch.package.find_file_dependencies import find_files_source_depends_on
 from torch.package.glob_group import GlobGroup, GlobPattern
 from torch.package.importer import Importer, OrderedImporter, sys_importer
 from torch.utils.hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    from torch._serialization.plain_pickle import StorageCollector
 
 __all__ = ["EmptyMatchError", "PackageExporter", "PackagingError", "PackagingErrorReason"]
 
@@ -151,7 +154,9 @@ class PackageExporter:
         else:
             self.importer = OrderedImporter(*importer)
         self._unique_id = 0
-        self._storages: dict[int, tuple[str, object]] = {}
+        # Objects that reduce themselves, held so that their identities stay theirs.
+        self._reduced: dict[int, object] = {}
+        self._collector: StorageCollector | None = None
 
     # ---- patterns
     def _add(
@@ -280,22 +285,24 @@ class PackageExporter:
 
     def _persistent_id(self, obj: object) -> object:
         from torch._serialization.plain_pickle import StorageCollector
+        from torch._serialization.sources import host_bytes
 
         if hasattr(type(obj), "__reduce_package__"):
-            if id(obj) not in self._storages:
-                function, arguments = obj.__reduce_package__(self)  # type: ignore[attr-defined]
-                self._storages[id(obj)] = (str(self.get_unique_id()), obj)
-                return ("reduce_package", id(obj), function, arguments)
-            return ("reduce_package", id(obj), None, None)
-        found = StorageCollector().persistent_id(obj)
+            if id(obj) in self._reduced:
+                return ("reduce_package", id(obj), None, None)
+            function, arguments = obj.__reduce_package__(self)  # type: ignore[attr-defined]
+            self._reduced[id(obj)] = obj
+            return ("reduce_package", id(obj), function, arguments)
+        if self._collector is None:
+            self._collector = StorageCollector()
+        found = self._collector.persistent_id(obj)
         if found is None:
             return None
-        kind, cls, _, location, numel = found  # type: ignore[misc]
-        untyped = obj.untyped() if hasattr(obj, "untyped") else obj
-        key, _ = self._storages.setdefault(untyped._cdata, (str(len(self._storages)), untyped))
+        kind, cls, key, location, numel = found  # type: ignore[misc]
         record = f".data/{key}.storage"
         if record not in self._written:
-            self._write(record, bytes(untyped.cpu().tolist()) if untyped.nbytes() else b"")
+            held = self._collector.by_key[key][0].cpu()
+            self._write(record, bytes(host_bytes(held)))
         return (kind, cls, int(key), location, numel)
 
     def get_unique_id(self) -> str:
