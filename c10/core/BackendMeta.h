@@ -1,6 +1,6 @@
 // Data that a backend of someone else hangs on a tensor.
 #pragma once
-#include <c10/core/TensorImpl.h>
+#include <c10/util/intrusive_ptr.h>
 
 namespace c10 {
 
@@ -11,10 +11,5 @@ class BackendMeta : public intrusive_ptr_target {
     return ptr;
   }
 };
-
-inline intrusive_ptr<BackendMeta> TensorImpl::get_backend_meta_intrusive_ptr() const {
-  refuse_backend_meta();
-  return nullptr;
-}
 
 } // namespace c10

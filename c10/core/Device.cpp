@@ -1,6 +1,10 @@
 // Names of device kinds and the parser of device strings.
 #include <c10/core/Device.h>
 
+#include <mutex>
+
+#include <c10/core/DeviceType.h>
+
 namespace c10 {
 namespace {
 const char* const kNames[kNumDeviceTypes] = {
@@ -22,6 +26,39 @@ const char* device_type_name(DeviceType type) {
 void set_privateuse1_name(std::string name) {
   TORCH_CHECK(!name.empty(), "a backend name must not be empty");
   privateuse1_name() = std::move(name);
+}
+
+namespace {
+std::mutex registration_mutex;
+bool privateuse1_registered = false;
+} // namespace
+
+void register_privateuse1_backend(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(registration_mutex);
+  TORCH_CHECK(!privateuse1_registered || name == privateuse1_name(),
+              "torch.register_privateuse1_backend() has already been set! Current backend: ",
+              privateuse1_name());
+  if (privateuse1_registered) return;
+  for (const char c : name)
+    TORCH_CHECK((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_',
+                "torch.register_privateuse1_backend(): a backend name has lower-case letters, "
+                "digits and underscores, got '",
+                name, "'");
+  for (const char* taken : kNames)
+    TORCH_CHECK(name != taken || name == "privateuseone",
+                "Cannot register privateuse1 backend as '", name,
+                "': there is a device type of that name");
+  set_privateuse1_name(name);
+  privateuse1_registered = true;
+}
+
+std::string get_privateuse1_backend(bool lower_case) {
+  return DeviceTypeName(DeviceType::PrivateUse1, lower_case);
+}
+
+bool is_privateuse1_backend_registered() {
+  const std::lock_guard<std::mutex> lock(registration_mutex);
+  return privateuse1_registered;
 }
 
 Device::Device(std::string_view text) {

@@ -163,6 +163,8 @@ void TensorImpl::copy_metadata_from(const TensorImpl& from) {
   keys_ = from.keys_ - kAutogradKeys;
   inference_ = from.inference_;
   wrapped_number_ = from.wrapped_number_;
+  if (C10_UNLIKELY(from.extra_ && from.extra_->backend_meta))
+    ensure_extra().backend_meta = from.extra_->backend_meta->clone(from.extra_->backend_meta);
   if (from.symbolic_) {
     set_symbolic_geometry(from.sym_sizes(), from.sym_strides(), from.sym_storage_offset());
   } else {

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <memory>
 
+#include <c10/core/BackendMeta.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/Layout.h>
 #include <c10/core/MemoryFormat.h>
@@ -43,6 +44,7 @@ struct C10_API ExtraMeta {
   int64_t symbolic_numel = 0;
   std::shared_ptr<void> symbolic_owner; // the environment of the symbols
   uint8_t known_flags = 0;              // which of the layout's questions were decided
+  intrusive_ptr<BackendMeta> backend_meta;
 };
 
 // A version counter that several tensors share.
@@ -300,7 +302,3 @@ extern C10_API thread_local AutogradState tls_autograd_state
     __attribute__((tls_model("initial-exec")));
 
 } // namespace c10
-
-#ifndef CRESSET_KERNEL_TU
-#include <c10/core/BackendMeta.h>
-#endif

@@ -25,6 +25,15 @@ constexpr ScalarType kQInt32 = ScalarType::QInt32;
 constexpr ScalarType kFloat8_e5m2 = ScalarType::Float8_e5m2;
 constexpr ScalarType kFloat8_e4m3fn = ScalarType::Float8_e4m3fn;
 
+inline ScalarType dtype_or_default(std::optional<ScalarType> dtype) {
+  return dtype.value_or(get_default_dtype());
+}
+inline Device device_or_default(std::optional<Device> device) {
+  return device.value_or(Device(kCPU));
+}
+inline Layout layout_or_default(std::optional<Layout> layout) { return layout.value_or(kStrided); }
+inline bool pinned_memory_or_default(std::optional<bool> pinned) { return pinned.value_or(false); }
+
 template <class T> TensorOptions dtype() { return TensorOptions(scalar_type_of<T>); }
 inline TensorOptions device_index(DeviceIndex index) { return TensorOptions(Device(kCUDA, index)); }
 inline TensorOptions layout(Layout v) { return TensorOptions(v); }

@@ -15,6 +15,6 @@ namespace indexing {
 class TensorIndex;
 } // namespace indexing
 
-class NodePtr; // torch/csrc/autograd/node_ptr.h
+class NodePtr; // torch/csrc/autograd/node.h
 
 } // namespace at

@@ -149,6 +149,19 @@ struct Queries; // see ATen/core/ivalue.h
   template <class U = T> auto seed() const->decltype(static_cast<U*>(nullptr)->seed()) {           \
     return static_cast<U*>(p_)->seed();                                                            \
   }                                                                                                \
+  struct use_byte_size_t {};                                                                       \
+  /* Data is c10::DataPtr, of which only the name is known here. */                                \
+  template <class Data, class Source = std::nullptr_t>                                             \
+  intrusive_ptr(use_byte_size_t, size_t nbytes, Data data, Source allocator = nullptr,             \
+                bool resizable = false)                                                            \
+      : intrusive_ptr(std::make_unique<T>(nbytes, std::move(data), allocator, resizable)) {}       \
+  template <class U = T> decltype(auto) mutable_data_ptr() const {                                 \
+    return static_cast<U*>(p_)->data_ptr();                                                        \
+  }                                                                                                \
+  template <class U = T> auto device_type()                                                        \
+      const->decltype(static_cast<U*>(nullptr)->device().type()) {                                 \
+    return static_cast<U*>(p_)->device().type();                                                   \
+  }                                                                                                \
   template <class U = T> auto& mutex() const { return static_cast<U*>(p_)->mutex; }                \
   template <class U = T> intrusive_ptr clone() const { return static_cast<U*>(p_)->clone(); }
 
@@ -180,18 +193,22 @@ struct Queries; // see ATen/core/ivalue.h
   DeviceIndex device_index() const { return device().index(); }                                    \
   bool is_sparse() const { return layout() == Layout::Sparse; }
 
-// Data that a backend of someone else hangs on a tensor has no place here yet.
 #define CRESSET_USER_MEMBERS_TensorImpl                                                            \
-  void set_backend_meta(const intrusive_ptr<class BackendMeta>&) { refuse_backend_meta(); }        \
-  intrusive_ptr<BackendMeta> get_backend_meta_intrusive_ptr() const;                               \
-  BackendMeta* get_backend_meta() const {                                                          \
-    refuse_backend_meta();                                                                         \
-    return nullptr;                                                                                \
+  TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype)                               \
+      : TensorImpl(storage, keys, dtype, storage->device()) {}                                     \
+  void set_sizes_contiguous(IntArrayRef sizes) { set_contiguous(sizes); }                          \
+  void set_sizes_and_strides(IntArrayRef sizes, IntArrayRef strides,                               \
+                             std::optional<int64_t> offset = std::nullopt) {                       \
+    set_geometry(sizes, strides, offset.value_or(storage_offset()));                               \
   }                                                                                                \
-  void shallow_copy_from(const intrusive_ptr<TensorImpl>& from) { copy_metadata_from(*from); }     \
-  static void refuse_backend_meta() {                                                              \
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "TensorImpl: backend metadata is not implemented");         \
-  }
+  void set_backend_meta(intrusive_ptr<BackendMeta> meta) {                                         \
+    ensure_extra().backend_meta = std::move(meta);                                                 \
+  }                                                                                                \
+  intrusive_ptr<BackendMeta> get_backend_meta_intrusive_ptr() const {                              \
+    return extra_ ? extra_->backend_meta : nullptr;                                                \
+  }                                                                                                \
+  BackendMeta* get_backend_meta() const { return extra_ ? extra_->backend_meta.get() : nullptr; }  \
+  void shallow_copy_from(const intrusive_ptr<TensorImpl>& from) { copy_metadata_from(*from); }
 
 // Parts of a message that only a stream can print. StreamPart is defined in c10/util/StringUtil.h,
 // so that streams are paid for by those who need them.

@@ -58,6 +58,8 @@ class autocast:
         if self.device == "cuda" and not torch.cuda.is_available():
             warnings.warn("CUDA is not available. Disabling autocast.", stacklevel=3)
             return False
+        if self.device == torch._C._get_privateuse1_backend_name():
+            return self._is_usable_on_other_device()
         if self.fast_dtype not in _LOW_PRECISION and not (
             self.device == "cuda" and self.fast_dtype == torch.float32
         ):
@@ -69,6 +71,26 @@ class autocast:
             )
             return False
         return True
+
+    def _is_usable_on_other_device(self) -> bool:
+        """A package that brings a device says by its module which dtypes it casts to."""
+        module = getattr(torch, self.device, None)
+        if not hasattr(module, "get_amp_supported_dtype"):
+            raise AssertionError(
+                f"Tried to use AMP with the `{self.device}` backend, but the backend has not "
+                "registered a module or the module misses the function "
+                "`get_amp_supported_dtype() -> List[torch.dtype]`."
+            )
+        supported = module.get_amp_supported_dtype()
+        if self.fast_dtype in supported:
+            return True
+        names = ", ".join(str(dtype) for dtype in supported)
+        warnings.warn(
+            f"In {self.device} autocast, but the target dtype {self.fast_dtype} is not supported. "
+            f"Disabling autocast. {self.device} autocast only supports dtypes of {names}.",
+            stacklevel=4,
+        )
+        return False
 
     def __enter__(self) -> autocast:
         self._outer.append(

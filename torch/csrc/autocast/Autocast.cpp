@@ -7,13 +7,14 @@
 #include <ATen/ops/to.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <c10/core/DeviceHooks.h>
 #include <mutex>
 #include <unordered_map>
 
 namespace at::autocast {
 namespace {
 
-constexpr int kDevices = 2;
+constexpr int kDevices = 3;
 
 struct CachedCast {
   Tensor source; // keeps the key of the map alive
@@ -22,7 +23,7 @@ struct CachedCast {
 
 struct State {
   bool enabled[kDevices] = {};
-  ScalarType dtype[kDevices] = {ScalarType::BFloat16, ScalarType::Half};
+  ScalarType dtype[kDevices] = {ScalarType::BFloat16, ScalarType::Half, ScalarType::Half};
   bool cache_enabled = true;
   int nesting = 0;
   std::unordered_map<const void*, CachedCast> cache;
@@ -32,6 +33,7 @@ thread_local State state;
 int slot(DeviceType device) {
   TORCH_CHECK_VALUE(is_available(device), "User specified an unsupported autocast device_type '",
                     c10::device_type_name(device), "': autocast knows cpu and cuda");
+  if (device == DeviceType::PrivateUse1) return 2;
   return device == DeviceType::CUDA ? 1 : 0;
 }
 
@@ -145,8 +147,10 @@ void register_kernels() {
 
 } // namespace
 
+// Which operators cast on a device of another package, its own kernels of AutocastPrivateUse1 say.
 bool is_available(DeviceType device) {
-  return device == DeviceType::CPU || device == DeviceType::CUDA;
+  return device == DeviceType::CPU || device == DeviceType::CUDA ||
+         (device == DeviceType::PrivateUse1 && c10::device_hooks(device) != nullptr);
 }
 bool is_enabled(DeviceType device) { return state.enabled[slot(device)]; }
 
