@@ -11,10 +11,12 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorIndexing.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/TestOperators.h>
 #include <ATen/Utils.h>
 #include <ATen/core/DeprecatedTypeProperties.h>
 #include <ATen/core/Dimname.h>
 #include <ATen/core/Generator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/from_blob.h>

@@ -7,6 +7,9 @@ namespace at {
 
 CPUGeneratorImpl::CPUGeneratorImpl(uint64_t seed) : GeneratorImpl(Device(kCPU)), engine(seed) {}
 
+CPUGeneratorImpl::CPUGeneratorImpl(c10::Device device)
+    : GeneratorImpl(device), engine(c10::kDefaultSeed) {}
+
 void CPUGeneratorImpl::set_current_seed(uint64_t seed) { engine.seed(seed); }
 uint64_t CPUGeneratorImpl::current_seed() const { return engine.initial_seed(); }
 
@@ -45,7 +48,10 @@ CPUGeneratorImpl& cpu_generator(const std::optional<Generator>& generator) {
   const Generator& g = generator && *generator ? *generator : detail::getDefaultCPUGenerator();
   TORCH_CHECK(g->device().is_cpu(), "Expected a 'cpu' device type for generator but found '",
               g->device().type(), "'");
-  return static_cast<CPUGeneratorImpl&>(*g);
+  auto* own = dynamic_cast<CPUGeneratorImpl*>(g.get());
+  TORCH_CHECK(own != nullptr, "a generator of another package draws numbers with kernels of that ",
+              "package only");
+  return *own;
 }
 
 } // namespace at

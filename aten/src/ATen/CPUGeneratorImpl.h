@@ -5,7 +5,8 @@
 
 namespace at {
 
-class TORCH_API CPUGeneratorImpl final : public c10::GeneratorImpl {
+// Not final: generators of other devices whose memory the host can reach derive from it.
+class TORCH_API CPUGeneratorImpl : public c10::GeneratorImpl {
  public:
   explicit CPUGeneratorImpl(uint64_t seed = c10::kDefaultSeed);
   void set_current_seed(uint64_t seed) override;
@@ -16,6 +17,10 @@ class TORCH_API CPUGeneratorImpl final : public c10::GeneratorImpl {
   c10::intrusive_ptr<c10::GeneratorImpl> clone() const override;
 
   native::random::Mt19937 engine;
+
+ protected:
+  // For generators of another device whose memory the host can reach.
+  explicit CPUGeneratorImpl(c10::Device device);
 };
 
 namespace detail {

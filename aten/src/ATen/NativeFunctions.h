@@ -6,6 +6,8 @@
 namespace at::native {
 using namespace ::at; // NOLINT: that at::native:: offers what at:: has is the interface
 
+inline bool is_nonzero(const Tensor& self) { return self.is_nonzero(); }
+
 // By scale factors: of the operator's overloads the one whose kernel has this name.
 inline Tensor _upsample_nearest_exact2d(const Tensor& input, OptionalIntArrayRef output_size,
                                         std::optional<ArrayRef<double>> scale_factors) {

@@ -52,8 +52,8 @@ constexpr DispatchKeySet kSparseKeys{DispatchKey::SparseCPU,    DispatchKey::Spa
 // too) are not for it, only those registered for its key, the table of sparse kernels, and
 // operators made of others.
 Found find_sparse_kernel(const OperatorEntry& op, DispatchKey key) {
-  const bool csr = key == DispatchKey::SparseCsrCPU;
-  if (csr || key == DispatchKey::SparseCPU)
+  const bool csr = key == DispatchKey::SparseCsrCPU || key == DispatchKey::SparseCsrCUDA;
+  if (csr || key == DispatchKey::SparseCPU || key == DispatchKey::SparseCUDA)
     if (c10::intrusive_ptr<BoxedKernel> kernel = sparse::sparse_fallback(op, csr))
       return {nullptr, kernel};
   // What a user's kernel does with its arguments goes through operators again.

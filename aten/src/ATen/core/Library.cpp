@@ -6,11 +6,49 @@
 
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 namespace torch {
 
 Library::Library(Kind kind, std::string ns, std::optional<c10::DispatchKey> key)
     : kind_(kind), ns_(std::move(ns)), key_(key) {}
+Library::Library(Kind kind, std::string ns, std::optional<c10::DispatchKey> key, const char*,
+                 uint32_t)
+    : Library(kind, std::move(ns), key) {
+  owns_ = true;
+}
+Library::Library(Library&& from) noexcept
+    : kind_(from.kind_), ns_(std::move(from.ns_)), key_(from.key_), owns_(from.owns_),
+      kernels_(std::move(from.kernels_)), defined_(std::move(from.defined_)) {
+  from.kernels_.clear();
+  from.defined_.clear();
+}
+Library& Library::operator=(Library&& from) noexcept {
+  if (this == &from) return *this;
+  reset();
+  kind_ = from.kind_;
+  ns_ = std::move(from.ns_);
+  key_ = from.key_;
+  owns_ = from.owns_;
+  kernels_ = std::exchange(from.kernels_, {});
+  defined_ = std::exchange(from.defined_, {});
+  return *this;
+}
+Library::~Library() { reset(); }
+
+void Library::reset() {
+  at::Dispatcher& dispatcher = at::Dispatcher::singleton();
+  for (const auto& [op, id] : kernels_) dispatcher.deregister_kernel(op, id);
+  for (const at::OperatorEntry* op : defined_) dispatcher.undefine(op);
+  kernels_.clear();
+  defined_.clear();
+}
+
+void Library::register_kernel(const at::OperatorEntry* op, c10::DispatchKey key, CppFunction& f) {
+  const uint64_t id =
+      at::Dispatcher::singleton().register_kernel(op, key, {nullptr, f.kernel, f.shown});
+  if (owns_) kernels_.emplace_back(op, id);
+}
 
 Library& Library::def(const std::string& schema, const std::vector<at::Tag>& tags) {
   TORCH_CHECK(kind_ != IMPL, "def(\"", schema,
@@ -18,7 +56,9 @@ Library& Library::def(const std::string& schema, const std::vector<at::Tag>& tag
   const bool qualified = schema.substr(0, schema.find('(')).find("::") != std::string::npos;
   std::vector<std::string> names;
   for (at::Tag tag : tags) names.emplace_back(at::tag_name(tag));
-  at::Dispatcher::singleton().define(qualified ? schema : ns_ + "::" + schema, std::move(names));
+  const at::OperatorEntry* op = at::Dispatcher::singleton().define(
+      qualified ? schema : ns_ + "::" + schema, std::move(names));
+  if (owns_) defined_.push_back(op);
   return *this;
 }
 
@@ -42,7 +82,7 @@ Library& Library::def(const std::string& text, CppFunction f) {
   def(schema);
   const c10::DispatchKey key = f.key ? *f.key : c10::DispatchKey::CompositeImplicitAutograd;
   const std::string name = schema.substr(0, schema.find('('));
-  at::Dispatcher::singleton().register_kernel(find(name), key, {nullptr, f.kernel, f.shown});
+  register_kernel(find(name), key, f);
   return *this;
 }
 
@@ -64,7 +104,7 @@ Library& Library::impl(const std::string& name, CppFunction f) {
   const c10::DispatchKey key = f.key  ? *f.key
                                : key_ ? *key_
                                       : c10::DispatchKey::CompositeImplicitAutograd;
-  at::Dispatcher::singleton().register_kernel(find(name), key, {nullptr, f.kernel, f.shown});
+  register_kernel(find(name), key, f);
   return *this;
 }
 
@@ -114,6 +154,11 @@ std::string block_name(Library::Kind kind, const char* ns, std::optional<c10::Di
 }
 } // namespace
 
+void keep_registration_failure(const void* address, std::string ns, std::string block,
+                               std::string text) {
+  keep_failure({file_of(address), std::move(ns), std::move(block), std::move(text)});
+}
+
 std::vector<RegistrationFailure> registration_failures() {
   std::lock_guard<std::mutex> lock(failures().mutex);
   return failures().all;
@@ -135,8 +180,8 @@ LibraryInit::LibraryInit(Library::Kind kind, void (*init)(Library&), const char*
     thrown = error.what();
   } catch (...) { // NOLINT: nothing may leave a static initialiser
   }
-  keep_failure({file_of(reinterpret_cast<const void*>(init)), ns, block_name(kind, ns, key),
-                std::move(thrown)});
+  keep_registration_failure(reinterpret_cast<const void*>(init), ns, block_name(kind, ns, key),
+                            std::move(thrown));
 }
 } // namespace detail
 

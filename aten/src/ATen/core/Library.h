@@ -136,7 +136,16 @@ inline std::string schema(std::string text) { return text; }
 class TORCH_API Library {
  public:
   enum Kind { DEF, IMPL, FRAGMENT };
+  // What is registered stays.
   Library(Kind kind, std::string ns, std::optional<c10::DispatchKey> key);
+  // What is registered goes with the library: see MAKE_TORCH_LIBRARY.
+  Library(Kind kind, std::string ns, std::optional<c10::DispatchKey> key, const char* file,
+          uint32_t line);
+  Library(Library&& from) noexcept;
+  Library& operator=(Library&& from) noexcept;
+  ~Library();
+  // Takes back what a library that owns its registrations registered.
+  void reset();
 
   // Defines an operator: "name.overload(args) -> returns", the namespace is the library's.
   Library& def(const std::string& schema, const std::vector<at::Tag>& tags = {});
@@ -155,9 +164,13 @@ class TORCH_API Library {
 
  private:
   const at::OperatorEntry* find(const std::string& name) const;
+  void register_kernel(const at::OperatorEntry* op, c10::DispatchKey key, CppFunction& f);
   Kind kind_;
   std::string ns_;
   std::optional<c10::DispatchKey> key_;
+  bool owns_ = false;
+  std::vector<std::pair<const at::OperatorEntry*, uint64_t>> kernels_; // by the dispatcher's ids
+  std::vector<const at::OperatorEntry*> defined_;
 };
 
 namespace detail {
@@ -181,6 +194,11 @@ struct TORCH_API LibraryInit {
   CRESSET_TORCH_LIBRARY(FRAGMENT, ns, std::nullopt, m, __COUNTER__)
 #define TORCH_LIBRARY_IMPL(ns, key, m)                                                             \
   CRESSET_TORCH_LIBRARY(IMPL, ns, c10::DispatchKey::key, m, __COUNTER__)
+// A library as an object: what it registers is taken back at the end of its life.
+#define MAKE_TORCH_LIBRARY(ns)                                                                     \
+  torch::Library(torch::Library::DEF, #ns, std::nullopt, __FILE__, __LINE__)
+#define MAKE_TORCH_LIBRARY_IMPL(ns, key)                                                           \
+  torch::Library(torch::Library::IMPL, #ns, c10::DispatchKey::key, __FILE__, __LINE__)
 #define TORCH_FN(f) (&f)
 #define TORCH_SELECTIVE_NAME(name) name
 #define TORCH_SELECTIVE_SCHEMA(schema) schema

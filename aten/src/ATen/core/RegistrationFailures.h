@@ -16,6 +16,9 @@ struct RegistrationFailure {
   std::string text;  // of the exception
 };
 
+// Keeps a failure of the library that holds `address`.
+TORCH_API void keep_registration_failure(const void* address, std::string ns, std::string block,
+                                         std::string text);
 // All failures so far, oldest first. Any thread.
 TORCH_API std::vector<RegistrationFailure> registration_failures();
 // From now on `notify` is called with each new failure, on the thread that loads the library and

@@ -58,6 +58,13 @@ class Tensor;
 using TensorList = ArrayRef<Tensor>;
 using OptionalTensorList = ArrayRef<std::optional<Tensor>>;
 
+namespace detail {
+// "Tensor.<method>(): called on an undefined Tensor (...)".
+[[noreturn]] TORCH_API void throw_undefined(const char* method);
+} // namespace detail
+
+// A tensor without a value (made by the default constructor, moved from, reset) has no elements, no
+// dtype and no gradient; whatever else is asked of it raises an Error that names the method.
 class TORCH_API Tensor {
  public:
   Tensor() = default;
@@ -72,47 +79,49 @@ class TORCH_API Tensor {
   uint32_t use_count() const { return impl_.use_count(); }
 
   // ---- geometry
-  int64_t dim() const { return impl_->dim(); }
-  int64_t ndimension() const { return impl_->dim(); }
-  int64_t numel() const { return impl_->numel(); }
-  IntArrayRef sizes() const { return impl_->sizes(); }
-  IntArrayRef strides() const { return impl_->strides(); }
-  SymIntArrayRef sym_sizes() const { return impl_->sym_sizes(); }
-  SymIntArrayRef sym_strides() const { return impl_->sym_strides(); }
-  SymInt sym_numel() const { return impl_->sym_numel(); }
-  SymInt sym_size(int64_t d) const { return impl_->sym_sizes()[wrap_dim(d)]; }
-  SymInt sym_stride(int64_t d) const { return impl_->sym_strides()[wrap_dim(d)]; }
-  SymInt sym_storage_offset() const { return impl_->sym_storage_offset(); }
-  int64_t size(int64_t d) const { return impl_->size(wrap_dim(d)); }
-  int64_t stride(int64_t d) const { return impl_->stride(wrap_dim(d)); }
-  int64_t storage_offset() const { return impl_->storage_offset(); }
+  int64_t dim() const { return live("dim")->dim(); }
+  int64_t ndimension() const { return live("ndimension")->dim(); }
+  int64_t numel() const { return defined() ? impl_->numel() : 0; }
+  IntArrayRef sizes() const { return live("sizes")->sizes(); }
+  IntArrayRef strides() const { return live("strides")->strides(); }
+  SymIntArrayRef sym_sizes() const { return live("sym_sizes")->sym_sizes(); }
+  SymIntArrayRef sym_strides() const { return live("sym_strides")->sym_strides(); }
+  SymInt sym_numel() const { return defined() ? impl_->sym_numel() : SymInt(0); }
+  SymInt sym_size(int64_t d) const { return live("sym_size")->sym_sizes()[wrap_dim(d)]; }
+  SymInt sym_stride(int64_t d) const { return live("sym_stride")->sym_strides()[wrap_dim(d)]; }
+  SymInt sym_storage_offset() const { return live("sym_storage_offset")->sym_storage_offset(); }
+  int64_t size(int64_t d) const { return live("size")->size(wrap_dim(d)); }
+  int64_t stride(int64_t d) const { return live("stride")->stride(wrap_dim(d)); }
+  int64_t storage_offset() const { return live("storage_offset")->storage_offset(); }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
-    return impl_->is_contiguous(format);
+    return live("is_contiguous")->is_contiguous(format);
   }
-  bool is_non_overlapping_and_dense() const { return impl_->is_non_overlapping_and_dense(); }
+  bool is_non_overlapping_and_dense() const {
+    return live("is_non_overlapping_and_dense")->is_non_overlapping_and_dense();
+  }
   MemoryFormat suggest_memory_format() const {
-    if (impl_->is_strides_like_channels_last() && layout() == kStrided)
+    if (live("suggest_memory_format")->is_strides_like_channels_last() && layout() == kStrided)
       return dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
     return MemoryFormat::Contiguous;
   }
-  int64_t itemsize() const { return impl_->itemsize(); }
-  int64_t element_size() const { return impl_->itemsize(); }
+  int64_t itemsize() const { return live("itemsize")->itemsize(); }
+  int64_t element_size() const { return live("element_size")->itemsize(); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
 
   // ---- type and place
-  ScalarType scalar_type() const { return impl_->dtype(); }
-  ScalarType dtype() const { return impl_->dtype(); }
-  Device device() const { return impl_->device(); }
-  Layout layout() const { return impl_->layout(); }
-  DispatchKeySet key_set() const { return impl_->key_set(); }
+  ScalarType scalar_type() const { return defined() ? impl_->dtype() : ScalarType::Undefined; }
+  ScalarType dtype() const { return scalar_type(); }
+  Device device() const { return live("device")->device(); }
+  Layout layout() const { return live("layout")->layout(); }
+  DispatchKeySet key_set() const { return defined() ? impl_->key_set() : DispatchKeySet(); }
   TensorOptions options() const {
     return TensorOptions(scalar_type()).device(device()).layout(layout());
   }
-  bool is_cpu() const { return device().is_cpu(); }
-  bool is_cuda() const { return device().is_cuda(); }
-  bool is_meta() const { return device().is_meta(); }
-  bool is_sparse() const { return layout() == Layout::Sparse; }
-  bool is_sparse_csr() const { return layout() == Layout::SparseCsr; }
+  bool is_cpu() const { return defined() && device().is_cpu(); }
+  bool is_cuda() const { return defined() && device().is_cuda(); }
+  bool is_meta() const { return defined() && device().is_meta(); }
+  bool is_sparse() const { return defined() && layout() == Layout::Sparse; }
+  bool is_sparse_csr() const { return defined() && layout() == Layout::SparseCsr; }
   bool is_nested() const {
     return key_set().has_any({DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorCUDA});
   }
@@ -122,20 +131,20 @@ class TORCH_API Tensor {
   bool is_floating_point() const { return c10::isFloatingType(scalar_type()); }
   bool is_complex() const { return c10::isComplexType(scalar_type()); }
   bool is_signed() const { return c10::isSignedType(scalar_type()); }
-  bool is_conj() const { return impl_->is_conj(); }
-  bool is_neg() const { return impl_->is_neg(); }
-  bool is_inference() const { return impl_->is_inference(); }
-  bool requires_grad() const { return impl_->requires_grad(); }
-  bool is_view() const { return impl_->is_view(); }
+  bool is_conj() const { return defined() && impl_->is_conj(); }
+  bool is_neg() const { return defined() && impl_->is_neg(); }
+  bool is_inference() const { return defined() && impl_->is_inference(); }
+  bool requires_grad() const { return defined() && impl_->requires_grad(); }
+  bool is_view() const { return defined() && impl_->is_view(); }
 
   // ---- memory
-  const Storage& storage() const { return impl_->storage(); }
-  bool has_storage() const { return impl_->has_storage(); }
+  const Storage& storage() const { return live("storage")->storage(); }
+  bool has_storage() const { return defined() && impl_->has_storage(); }
   bool is_alias_of(const Tensor& o) const { return has_storage() && storage() == o.storage(); }
   // Never null where there are elements: Error for meta tensors and freed storages, so that a
   // kernel handed one by mistake raises instead of reading address zero.
   void* data_ptr() const {
-    void* data = impl_->data();
+    void* data = live("data_ptr")->data();
     if (C10_UNLIKELY(data == nullptr && impl_->numel() != 0)) throw_no_data();
     return data;
   }
@@ -184,6 +193,10 @@ class TORCH_API Tensor {
     const int64_t n = dim();
     if (C10_UNLIKELY(d < -n || d >= n)) throw_dim(d);
     return d < 0 ? d + n : d;
+  }
+  TensorImpl* live(const char* method) const {
+    if (C10_UNLIKELY(!impl_.defined())) detail::throw_undefined(method);
+    return impl_.get();
   }
   [[noreturn]] void throw_dim(int64_t d) const;
   [[noreturn]] void throw_dtype(ScalarType wanted) const;

@@ -6,6 +6,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Formatting.h>
 #include <ATen/core/Undefined.h>
+#include <ATen/ops/alias.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_put.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -188,6 +189,20 @@ Tensor Tensor::operator[](const Tensor& index) const {
   TORCH_CHECK_INDEX(index.defined(), "Can only index with tensors that are defined");
   TORCH_CHECK_INDEX(index.dim() == 0, "Can only index with tensors that are scalars (zero-dim)");
   return (*this)[index.item()];
+}
+TensorImpl* Tensor::undefined_impl() {
+  static const auto* const kept = new Tensor(detail::empty({0}, kFloat)); // never freed
+  return kept->unsafeGetTensorImpl();
+}
+Tensor Tensor::alias() const {
+  detail::check_defined(*this, "alias");
+  return at::alias(*this);
+}
+bool Tensor::is_nonzero() const {
+  detail::check_defined(*this, "is_nonzero");
+  TORCH_CHECK(numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+  TORCH_CHECK(numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
+  return item().toBool();
 }
 Tensor Tensor::index(ArrayRef<indexing::TensorIndex> indices) const {
   detail::check_defined(*this, "index");

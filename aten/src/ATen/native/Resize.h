@@ -8,3 +8,7 @@ namespace at::native {
 TORCH_API void resize_contiguous(const Tensor& self, IntArrayRef sizes);
 TORCH_API void resize_strided(const Tensor& self, IntArrayRef sizes, IntArrayRef strides);
 } // namespace at::native
+
+#ifndef CRESSET_KERNEL_TU
+#include <ATen/native/ResizeUser.h>
+#endif

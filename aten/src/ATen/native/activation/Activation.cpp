@@ -6,6 +6,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/PointwisePrograms.h>
 #include <ATen/iter/Pointwise.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/activation/ActivationTables.h>
 #include <ATen/native/activation/Native.h>
 #include <ATen/native/shape/Geometry.h>
@@ -319,6 +320,17 @@ Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> 
 
 namespace at::meta {
 void meta_glu(OutputBuilder& out, const Tensor& self, int64_t dim) {
+  if (native::is_symbolic(self)) {
+    TORCH_CHECK(self.dim() > 0, "glu does not support scalars because halving size must be even");
+    const int64_t d = native::wrap_dim(dim, self.dim());
+    native::SymDimVector halved(self.sym_sizes());
+    const SymInt half = halved[static_cast<size_t>(d)] / SymInt(2);
+    TORCH_CHECK(c10::expect_true(c10::sym_eq(half * SymInt(2), self.sym_size(d))),
+                "Halving dimension must be even, but dimension ", d, " is size ", self.sym_size(d));
+    halved[static_cast<size_t>(d)] = half;
+    out.set_symint(0, halved, self.scalar_type());
+    return;
+  }
   const native::Halves h = native::halves_of(self, dim);
   DimVector sizes(self.sizes().begin(), self.sizes().end());
   sizes[static_cast<size_t>(h.dim)] = h.size;

@@ -9,10 +9,12 @@
 #include <ATen/iter/SymbolicShapes.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Resize.h>
 #include <ATen/native/Sizes.h>
 #include <ATen/native/copy/Native.h>
 #include <ATen/native/copy/RowCopy.h>
 #include <ATen/native/copy/Transpose.h>
+#include <ATen/ops/_copy_from.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/clone.h>
@@ -99,8 +101,11 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   if (src.is_complex() && !self.is_complex())
     AT_WARN_ONCE("Casting complex values to real discards the imaginary part");
   TORCH_CHECK_NOT_IMPLEMENTED(!src.is_meta(), "Cannot copy out of meta tensor; no data!");
-  TORCH_CHECK_NOT_IMPLEMENTED(self.is_cpu() && src.is_cpu(), "copy_ from ", src.device(), " to ",
-                              self.device(), " is not implemented for ", src.scalar_type());
+  if (C10_UNLIKELY(!self.is_cpu() || !src.is_cpu())) {
+    at::_copy_from(self.sizes() == src.sizes() ? src : src.expand(self.sizes()), self,
+                   non_blocking);
+    return self;
+  }
   assert_no_internal_overlap(self);
   if (self.scalar_type() == src.scalar_type() && self.sizes() == src.sizes() &&
       same_dense_order(self, src)) {
@@ -120,6 +125,22 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   }
   copy_strided(self, src);
   return self;
+}
+
+Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
+  const auto known = [](const Tensor& t) { return t.is_cpu() || t.is_cuda() || t.is_meta(); };
+  TORCH_CHECK_NOT_IMPLEMENTED(known(self) && known(dst), "copy_ from ", self.device(), " to ",
+                              dst.device(), " is not implemented for ", self.scalar_type());
+  Tensor target = dst;
+  target.copy_(self, non_blocking);
+  return dst;
+}
+
+Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  Tensor target = dst;
+  if (target.sizes() != self.sizes()) resize_contiguous(target, self.sizes());
+  target.copy_(self);
+  return dst;
 }
 
 namespace {

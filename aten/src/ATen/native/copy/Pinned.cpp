@@ -9,8 +9,10 @@
 namespace at::native {
 namespace {
 
+// Without a device the one of another package where there is one, else CUDA.
 DeviceType accelerator(const std::optional<Device>& device) {
-  return device ? device->type() : kCUDA;
+  if (device) return device->type();
+  return c10::device_hooks(c10::kPrivateUse1) != nullptr ? c10::kPrivateUse1 : kCUDA;
 }
 
 } // namespace
@@ -28,9 +30,12 @@ Tensor pin_memory(const Tensor& self, std::optional<Device> device) {
 Tensor _pin_memory(const Tensor& self, std::optional<Device> device) {
   TORCH_CHECK(self.is_cpu() && self.layout() == kStrided, "cannot pin '", self,
               "' only dense CPU tensors can be pinned");
-  c10::require_device_hooks(accelerator(device));
-  Tensor out =
-      at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, true, MemoryFormat::Preserve);
+  c10::Allocator* allocator = c10::require_device_hooks(accelerator(device)).pinned_allocator();
+  Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                              MemoryFormat::Preserve);
+  const size_t bytes = out.storage()->nbytes();
+  out.unsafeGetTensorImpl()->set_storage(
+      c10::make_intrusive<c10::StorageImpl>(bytes, allocator->allocate(bytes), allocator, true));
   out.copy_(self);
   out.unsafeGetTensorImpl()->set_version(0);
   return out;

@@ -74,6 +74,13 @@ Tensor empty_on(Device device, IntArrayRef size, std::optional<ScalarType> dtype
 Device device_or(std::optional<Device> device, DeviceType type) {
   return device ? *device : Device(type);
 }
+Tensor empty_sparse(IntArrayRef size, std::optional<ScalarType> dtype, Layout layout,
+                    Device device) {
+  const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
+  return layout == Layout::Sparse
+             ? sparse::empty_coo(size, static_cast<int64_t>(size.size()), type, device)
+             : sparse::empty_compressed(size, layout, type, device);
+}
 } // namespace
 
 Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -81,10 +88,7 @@ Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optiona
                  std::optional<MemoryFormat> memory_format) {
   if (C10_UNLIKELY(layout && sparse::is_sparse_layout(*layout))) {
     check_not_pinned(pin_memory);
-    const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
-    return *layout == Layout::Sparse
-               ? sparse::empty_coo(size, static_cast<int64_t>(size.size()), type)
-               : sparse::empty_compressed(size, *layout, type);
+    return empty_sparse(size, dtype, *layout, Device(kCPU));
   }
   Tensor out = empty_on(Device(kCPU), size, dtype, layout, memory_format);
   return C10_LIKELY(!pin_memory || !*pin_memory) ? out : pinned(std::move(out));
@@ -93,6 +97,8 @@ Tensor empty_cuda(IntArrayRef size, std::optional<ScalarType> dtype, std::option
                   std::optional<Device> device, std::optional<bool> pin_memory,
                   std::optional<MemoryFormat> memory_format) {
   check_not_pinned(pin_memory);
+  if (C10_UNLIKELY(layout && sparse::is_sparse_layout(*layout)))
+    return empty_sparse(size, dtype, *layout, device_or(device, kCUDA));
   return empty_on(device_or(device, kCUDA), size, dtype, layout, memory_format);
 }
 Tensor empty_meta(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,

@@ -15,6 +15,7 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/reshape.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
@@ -92,12 +93,22 @@ bool all_probabilities(const Tensor& input) {
   });
   return good;
 }
-void check_bce(const Tensor& self, const Tensor& target) {
+// Sizes without those that are 1.
+DimVector squeezed(IntArrayRef sizes) {
+  DimVector out;
+  for (int64_t size : sizes)
+    if (size != 1) out.push_back(size);
+  return out;
+}
+// The target in the shape of the input. Both may differ in dimensions of size 1.
+Tensor bce_target(const Tensor& self, const Tensor& target) {
   TORCH_CHECK(self.scalar_type() == target.scalar_type(), "Found dtype ", target.scalar_type(),
               " but expected ", self.scalar_type());
-  TORCH_CHECK(self.sizes() == target.sizes(),
+  if (self.sizes() == target.sizes()) return target;
+  TORCH_CHECK(squeezed(self.sizes()) == squeezed(target.sizes()),
               "binary_cross_entropy: expected target to have the shape of the input, ",
               self.sizes(), ", but got ", target.sizes());
+  return at::reshape(target, self.sizes());
 }
 } // namespace
 
@@ -161,20 +172,21 @@ Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
 // waits for it raises.
 Tensor binary_cross_entropy_unchecked(const Tensor& self, const Tensor& target,
                                       const std::optional<Tensor>& weight, int64_t reduction) {
-  check_bce(self, target);
-  return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
+  const Tensor aim = bce_target(self, target);
+  return weighted(iter::pointwise(kBce, {self, aim}), weight, reduction);
 }
 Tensor binary_cross_entropy_cpu(const Tensor& self, const Tensor& target,
                                 const std::optional<Tensor>& weight, int64_t reduction) {
-  check_bce(self, target);
+  const Tensor aim = bce_target(self, target);
   TORCH_CHECK(all_probabilities(self), "all elements of input should be between 0 and 1");
-  TORCH_CHECK(all_probabilities(target), "all elements of target should be between 0 and 1");
-  return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
+  TORCH_CHECK(all_probabilities(aim), "all elements of target should be between 0 and 1");
+  return weighted(iter::pointwise(kBce, {self, aim}), weight, reduction);
 }
 Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self,
                                      const Tensor& target, const std::optional<Tensor>& weight,
                                      int64_t reduction) {
-  Tensor grad = iter::pointwise(kBceBackward, {grad_output, self, target});
+  const Tensor aim = bce_target(self, target);
+  Tensor grad = iter::pointwise(kBceBackward, {grad_output, self, aim});
   if (has(weight)) grad = at::mul(grad, *weight);
   const double factor = reduction_factor(reduction, self);
   return reduction == kMeanReduction ? at::mul(grad, factor) : grad;

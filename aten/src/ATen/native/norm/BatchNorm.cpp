@@ -7,6 +7,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
 #include <ATen/native/SizedOutput.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/batch_norm.h>
@@ -467,6 +468,22 @@ void meta_native_batch_norm(OutputBuilder& out, const Tensor& input,
                             const std::optional<Tensor>& running_mean,
                             const std::optional<Tensor>& running_var, bool training,
                             double /*momentum*/, double /*eps*/) {
+  if (native::is_symbolic(input)) {
+    // Channels have as many statistics as the program gives; the other sizes decide nothing.
+    TORCH_CHECK(input.dim() > 1, "batch_norm: expected at least 2 dimensions, got ", input.dim());
+    const ScalarType kind =
+        native::statistics_type(input, {&weight, &bias, &running_mean, &running_var});
+    for (const std::optional<Tensor>* each : {&weight, &bias, &running_mean, &running_var})
+      TORCH_CHECK(!each->has_value() || !(*each)->defined() ||
+                      c10::expect_true(c10::sym_eq((*each)->sym_size(0), input.sym_size(1))),
+                  "batch_norm: expected ", input.sym_size(1), " channels, got ",
+                  (*each)->sym_sizes());
+    const SymInt statistics[] = {training ? input.sym_size(1) : SymInt(0)};
+    out.set_symint(0, input.sym_sizes(), input.scalar_type());
+    out.set_symint(1, statistics, kind);
+    out.set_symint(2, statistics, kind);
+    return;
+  }
   native::check_batch_norm(input, weight, bias, running_mean, running_var, training);
   const ScalarType type =
       native::statistics_type(input, {&weight, &bias, &running_mean, &running_var});

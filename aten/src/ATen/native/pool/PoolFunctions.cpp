@@ -1,6 +1,7 @@
 // Poolings made of others: over one dimension as over two with a height of one, and those without
 // indices.
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/pool/Native.h>
 #include <ATen/native/pool/PoolWindows.h>
 #include <ATen/ops/_adaptive_avg_pool2d.h>
@@ -150,9 +151,10 @@ Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
               output_size[0], ", ", output_size[1], "}");
   const bool whole = output_size[0] == 1 && output_size[1] == 1;
   // One window that is the whole plane: the mean adds it up by registers.
-  const bool plain = self.is_cpu() && (self.dim() == 3 || self.dim() == 4) && self.numel() > 0 &&
-                     self.is_floating_point() && self.is_contiguous();
-  if (whole && (plain || C10_UNLIKELY(seen_by_handlers(self) && self.dim() >= 3)))
+  const bool seen = C10_UNLIKELY(seen_by_handlers(self) || is_symbolic(self)) && self.dim() >= 3;
+  const bool plain = !seen && self.is_cpu() && (self.dim() == 3 || self.dim() == 4) &&
+                     self.numel() > 0 && self.is_floating_point() && self.is_contiguous();
+  if (whole && (plain || seen))
     return at::mean(self, OptionalIntArrayRef(IntArrayRef({-1, -2})), true);
   return at::_adaptive_avg_pool2d(self, output_size);
 }

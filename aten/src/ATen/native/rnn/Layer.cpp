@@ -13,6 +13,7 @@
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/IsaTable.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/native/rnn/LayerShape.h>
 #include <ATen/native/rnn/Native.h>
@@ -504,6 +505,28 @@ void meta_rnn_layer(OutputBuilder& out, const Tensor& input, const Tensor& hx,
                     const OptionalTensor& b_ih, const OptionalTensor& b_hh,
                     const OptionalTensor& w_hr, IntArrayRef batch_sizes, int64_t mode, bool,
                     bool save) {
+  if (batch_sizes.empty() && native::any_symbolic(input, hx)) {
+    // The number of steps and of sequences may vary; the widths are those of the weights.
+    TORCH_CHECK(input.dim() == 3 && hx.dim() == 2,
+                "rnn: expected 3-D input and a matrix of states");
+    TORCH_CHECK(c10::expect_true(c10::sym_eq(input.sym_size(1), hx.sym_size(0))),
+                "rnn: expected a state of ", input.sym_size(1), " sequences but got ",
+                hx.sym_size(0));
+    TORCH_CHECK(c10::expect_true(c10::sym_eq(input.sym_size(2), w_ih.sym_size(1))),
+                "rnn: expected input of width ", w_ih.sym_size(1), " but got ", input.sym_size(2));
+    native::SymDimVector wide(input.sym_sizes());
+    wide.back() = hx.sym_size(1);
+    const ScalarType kind = input.scalar_type();
+    const SymInt none[] = {SymInt(0)};
+    const int64_t units = w_hh.size(0) / native::rnn::gate_count(native::rnn::Mode(mode));
+    const SymInt kept = save ? input.sym_size(0) * input.sym_size(1) : SymInt(0);
+    const SymInt space[] = {kept, SymInt(workspace_width(mode, units, w_hh.size(1)))};
+    out.set_symint(0, wide, kind);
+    out.set_symint(1, hx.sym_sizes(), kind);
+    out.set_symint(2, mode == 0 ? cx->sym_sizes() : SymIntArrayRef(none, 1), kind);
+    out.set_symint(3, space, kind);
+    return;
+  }
   const int64_t rows = check_layer(input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode);
   const bool lstm = mode == 0;
   const ScalarType dtype = input.scalar_type();

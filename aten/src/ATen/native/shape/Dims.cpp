@@ -2,6 +2,7 @@
 // of the tensor itself. Geometry first, as lists: the view and the in-place form then differ
 // in their last line only.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/Undefined.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
@@ -212,6 +213,7 @@ Tensor& unsqueeze_(Tensor& self, int64_t dim) { return assign_by(self, unsqueeze
 
 Tensor& as_strided_(Tensor& self, IntArrayRef size, IntArrayRef stride,
                     std::optional<int64_t> storage_offset) {
+  at::detail::check_defined(self, "as_strided_");
   TensorImpl& impl = *self.unsafeGetTensorImpl();
   TORCH_CHECK(impl.has_storage(), "Cannot access the storage of a tensor of layout ",
               impl.layout());

@@ -2,6 +2,7 @@
 // flatten and their kin. They work out sizes and strides on the stack and make one tensor object;
 // nothing else is allocated, because these are the most frequent calls of eager programs.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/Undefined.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 
@@ -267,6 +268,7 @@ Tensor alias(const Tensor& self) {
 // Shares memory and version, but is neither a view nor part of the graph
 // (Note [Views and version counters]).
 Tensor detach(const Tensor& self) {
+  at::detail::check_defined(self, "detach");
   const TensorImpl& source = *self.unsafeGetTensorImpl();
   c10::intrusive_ptr<TensorImpl> impl = source.shallow_copy();
   if (!source.is_inference()) impl->share_version_of(source);

@@ -1,9 +1,10 @@
 // Opens OpenBLAS. It is searched for where CRESSET_LAPACK says, in the package folder beside ours
-// (both installed into one environment), where the Python layer finds the package, and last by its
-// plain name as the system's loader does.
+// (both installed into one environment), where the build linked it, where the Python layer finds
+// the package, and last by its plain name as the system's loader does.
 #include <ATen/native/linalg/lapack/Library.h>
 
 #include <atomic>
+#include <climits>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
@@ -22,17 +23,26 @@ std::atomic<Finder> finder{nullptr};
 std::atomic<void*> handle{nullptr};
 std::mutex mutex;
 
-// site-packages/torch/lib/libtorch.so -> site-packages/
-std::string folder_of_packages() {
+// The folder `up` levels above this library, with a slash at its end; empty when it has no path.
+std::string folder_above(int up) {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&set_finder), &info) == 0 || !info.dli_fname) return {};
   std::string path = info.dli_fname;
-  for (int up = 0; up < 3; ++up) {
+  for (int level = 0; level < up; ++level) {
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos) return {};
     path.resize(slash);
   }
   return path + "/";
+}
+
+// Where the build linked the package's library, for C++ programs that run on a built source tree.
+// The link is followed here: the library finds its own neighbours by the path it is opened with.
+std::string linked_by_build() {
+  const std::string folder = folder_above(1);
+  char real[PATH_MAX];
+  const std::string link = folder + "libscipy_openblas.so";
+  return !folder.empty() && realpath(link.c_str(), real) != nullptr ? real : "";
 }
 
 std::vector<std::string> candidates() {
@@ -41,8 +51,10 @@ std::vector<std::string> candidates() {
     paths.emplace_back(given);
     return paths;
   }
-  const std::string folder = folder_of_packages();
+  // site-packages/torch/lib/libtorch.so -> site-packages/
+  const std::string folder = folder_above(3);
   if (!folder.empty()) paths.push_back(folder + kPackageFile);
+  if (const std::string linked = linked_by_build(); !linked.empty()) paths.push_back(linked);
   if (const Finder ask = finder.load()) {
     const std::string found = ask();
     if (!found.empty()) paths.push_back(found);
