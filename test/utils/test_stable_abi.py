@@ -1,0 +1,114 @@
+"""Extensions with a stable ABI (torch/csrc/stable): what they can do, what their binary asks of the
+library, and failures."""
+
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+import torch
+from torch.utils import cpp_extension
+
+pytestmark = pytest.mark.slow
+
+SOURCE = pathlib.Path(__file__).parent / "stable_abi" / "kernels.cpp"
+
+
+@pytest.fixture(scope="module")
+def binary(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return cpp_extension.load(
+        "stable_kernels",
+        [str(SOURCE)],
+        extra_cflags=["-O1"],
+        build_directory=str(tmp_path_factory.mktemp("stable")),
+        is_python_module=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def ops(binary) -> object:
+    return torch.ops.stable_kernels
+
+
+def test_kernel_reads_and_writes_memory_of_tensors(ops) -> None:
+    x, y = torch.arange(5000.0), torch.ones(5000)
+    expected = np.float32(2.5) * np.arange(5000, dtype=np.float32) + 1
+    assert np.array_equal(ops.axpy(x, y, 2.5).numpy(), expected)
+
+
+def test_values_of_every_kind_go_in_and_come_out(ops) -> None:
+    x = torch.ones(1)
+    out, number, text = ops.kinds(
+        [x, x], 3, "héllo", [2, 3], torch.float64, torch.device("cpu"), True, [0.5, 1.0]
+    )
+    assert out.dtype == torch.float64 and out.tolist() == [[3.5] * 3] * 2
+    assert (number, text) == (3, "héllo!")
+    out, number, text = ops.kinds([], None, "", [0], None, torch.device("meta"), False, [])
+    assert out.device.type == "meta" and out.dtype == torch.float32
+    assert (number, text) == (-1, "")
+
+
+def test_optional_tensor_may_be_missing(ops) -> None:
+    assert ops.maybe(None).tolist() == [7.0]
+    assert ops.maybe(torch.tensor([1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+def test_operators_are_called_through_the_dispatcher(ops) -> None:
+    x = torch.tensor([[0.0, 1.0], [2.0, 3.0]])
+    assert ops.chain(x).item() == 13.0 and ops.chain(x).dtype == torch.float64
+    assert ops.neg(torch.tensor([1.0, -2.0])).tolist() == [-1.0, 2.0]
+
+
+def test_geometry_is_that_of_the_view(ops) -> None:
+    x = torch.zeros(4, 6, dtype=torch.int16)[1:, ::2]
+    assert ops.geometry(x) == [2, 9, 6, 1, 2, 3, 3, 6, 2]
+
+
+def test_binary_asks_the_library_for_c_functions_only(binary) -> None:
+    names = subprocess.run(
+        ["nm", "-D", "--undefined-only", binary], capture_output=True, text=True, check=True
+    ).stdout.split()
+    of_the_library = [name for name in names if "torch" in name or "c10" in name or "2at" in name]
+    assert of_the_library
+    assert all(name.startswith(("aoti_torch_", "torch_")) for name in of_the_library)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ops: ops.axpy(torch.ones(2), torch.ones(3), 1.0), "axpy: 2 and 3 elements"),
+        (lambda ops: ops.axpy(torch.ones(2).double(), torch.ones(2), 1.0), "axpy: a float x"),
+        (lambda ops: ops.parts_that_throw(torch.ones(1)), "part 2 failed"),
+        (lambda ops: ops.size_of_an_undefined_tensor(), "expected a defined tensor"),
+        (lambda ops: ops.unknown_operator(torch.ones(1)), "Could not find schema for aten::no_suc"),
+        (lambda ops: ops.one_argument_too_many(torch.ones(1, 1), 1), "takes 1 arguments"),
+        (lambda ops: ops.throws_a_number(torch.ones(1)), "no std::exception|unknown"),
+    ],
+)
+def test_failure_in_a_kernel_is_an_exception_with_its_text(ops, call, message) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        call(ops)
+
+
+def test_device_of_an_accelerator_that_does_not_exist_is_an_error(ops) -> None:
+    if torch.accelerator.is_available():
+        pytest.skip("the question has an answer where there is an accelerator")
+    with pytest.raises(RuntimeError, match=r"none is available|not linked"):
+        ops.current_device()
+
+
+def test_registration_that_fails_is_the_error_of_the_load(tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "bad.cpp"
+    source.write_text(
+        "#include <torch/csrc/stable/library.h>\n"
+        'STABLE_TORCH_LIBRARY(stable_bad, m) { m.def("no schema"); }\n'
+    )
+    with pytest.raises(ImportError, match=r"STABLE_TORCH_LIBRARY\(stable_bad\)"):
+        cpp_extension.load(
+            "stable_bad",
+            [str(source)],
+            extra_cflags=["-O0"],
+            build_directory=str(tmp_path),
+            is_python_module=False,
+        )

@@ -1,0 +1,3 @@
+// torch::stable::Device.
+#pragma once
+#include <torch/csrc/stable/device_struct.h>

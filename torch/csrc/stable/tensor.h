@@ -1,0 +1,3 @@
+// torch::stable::Tensor and its conversions.
+#pragma once
+#include <torch/csrc/stable/stableivalue_conversions.h>
