@@ -1,7 +1,7 @@
 // backward() and grad(), and the small things C++ programs use beside them.
 #pragma once
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/node_ptr.h>
+#include <torch/csrc/autograd/node.h>
 
 namespace torch::autograd {
 

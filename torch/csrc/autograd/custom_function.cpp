@@ -7,6 +7,7 @@
 
 #include <ATen/ops/alias.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/engine.h>
 
 namespace torch::autograd {
 namespace {
@@ -41,7 +42,14 @@ variable_list AutogradContext::get_saved_variables() const {
 bool AutogradContext::needs_input_grad(size_t i) const {
   TORCH_CHECK_INDEX(node_ != nullptr && i < node_->num_outputs(),
                     "needs_input_grad: forward has no tensor argument ", i);
-  return node_->should_compute_output(i);
+  if (!node_->should_compute_output(i)) return false;
+  return current_node() != node_ || is_wanted(node_, i);
+}
+bool AutogradContext::needs_input_grad(std::initializer_list<IndexRange> ranges) const {
+  for (const auto& [begin, end] : ranges)
+    for (size_t i = begin; i < end; ++i)
+      if (needs_input_grad(i)) return true;
+  return false;
 }
 
 void check_dirty_view(const Tensor& t, size_t outputs) {

@@ -21,6 +21,8 @@ namespace torch::autograd {
 
 using Variable = Tensor;
 using variable_list = std::vector<Tensor>;
+// Positions from the first up to the second, which is not among them.
+using IndexRange = std::pair<size_t, size_t>;
 
 // What forward leaves for backward.
 class TORCH_API AutogradContext {
@@ -33,8 +35,11 @@ class TORCH_API AutogradContext {
   void mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
   void mark_non_differentiable(const variable_list& outputs) { non_differentiable_ = outputs; }
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
-  // By the position among the tensors of forward's arguments.
+  // Whether the gradient of a tensor is wanted, by its position among the tensors of forward's
+  // arguments. Inside of a backward pass this means: by that pass.
   bool needs_input_grad(size_t i) const;
+  // Whether one of the tensors at these positions needs a gradient.
+  bool needs_input_grad(std::initializer_list<IndexRange> ranges) const;
 
  private:
   friend class CustomNode;
@@ -79,9 +84,10 @@ class TORCH_API CustomCall {
   CustomCall(CustomBackward backward, std::string name);
   void add(const Tensor& t);
   void add(const std::optional<Tensor>& t) { add(t ? *t : Tensor()); }
-  void add(const variable_list& list) {
+  void add(at::TensorList list) {
     for (const Tensor& t : list) add(t);
   }
+  void add(const variable_list& list) { add(at::TensorList(list)); }
   template <class T> void add(const T&) { node_->is_tensor.push_back(false); }
   AutogradContext* context() { return &node_->context; }
   variable_list finish(variable_list outputs);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/core/WarnOnce.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones_like.h>
@@ -160,14 +161,34 @@ Tensor fit_slowly(const std::string& giver, size_t i, const InputMetadata& want,
 }
 } // namespace
 
+namespace {
+bool fits(const InputMetadata& want, const Tensor& grad) {
+  return grad.scalar_type() == want.dtype && grad.device().type() == want.device.type() &&
+         want.sizes.is_same(grad.sym_sizes());
+}
+} // namespace
+
 Tensor fit(const Node* node, size_t i, const Edge& edge, Tensor grad) {
   if (C10_UNLIKELY(edge.input_nr >= edge.function->num_inputs())) return grad;
   const InputMetadata& want = edge.function->input_metadata(edge.input_nr);
-  if (C10_LIKELY(grad.scalar_type() == want.dtype && grad.device().type() == want.device.type() &&
-                 want.sizes.is_same(grad.sym_sizes())))
-    return grad;
-  if (want.dtype == at::ScalarType::Undefined) return grad;
+  if (C10_LIKELY(fits(want, grad)) || want.dtype == at::ScalarType::Undefined) return grad;
   return fit_slowly(node ? node->name() : std::string("backward"), i, want, std::move(grad));
+}
+
+void validate_outputs(const std::vector<std::optional<InputMetadata>>& wanted,
+                      std::vector<Tensor>& grads,
+                      const std::function<std::string(const std::string&)>& format_error) {
+  TORCH_CHECK(grads.size() == wanted.size(),
+              format_error(c10::str("returned an incorrect number of gradients (expected ",
+                                    wanted.size(), ", got ", grads.size(), ")")));
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!wanted[i] || !grads[i].defined() || fits(*wanted[i], grads[i])) continue;
+    try {
+      grads[i] = fit_slowly("validate_outputs", i, *wanted[i], std::move(grads[i]));
+    } catch (const c10::Error& error) {
+      throw c10::Error(format_error(error.what()));
+    }
+  }
 }
 
 namespace {
@@ -400,10 +421,24 @@ TensorVec root_gradients(at::TensorList outputs, at::TensorList given) {
 }
 } // namespace
 
+void warn_create_graph(bool create_graph) {
+  if (!create_graph) return;
+  AT_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between "
+               "the parameter and its "
+               "gradient which can cause a memory leak. We recommend using autograd.grad when "
+               "creating the graph to avoid "
+               "this. If you have to use this function, make sure to reset the .grad fields of "
+               "your parameters to None "
+               "after use to break the cycle and avoid the leak.");
+}
+
 void backward(at::TensorList tensors, at::TensorList grads, std::optional<bool> retain_graph,
               bool create_graph, at::TensorList inputs) {
+  warn_create_graph(create_graph);
   const std::vector<Edge> roots = edges_of(tensors, "tensors");
-  const std::vector<Edge> wanted = edges_of(inputs, "inputs");
+  const std::vector<Edge> wanted = edges_of(inputs, "the input tensors");
+  for (const Tensor& t : inputs)
+    if (!is_leaf(t)) retain_grad(t);
   run_backward(roots, root_gradients(tensors, grads), wanted,
                {retain_graph.value_or(create_graph), create_graph, true});
 }
@@ -412,7 +447,7 @@ std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs, at::Tens
                          std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
   TORCH_CHECK(!inputs.empty(), "grad requires non-empty inputs.");
   const std::vector<Edge> roots = edges_of(outputs, "tensors");
-  const std::vector<Edge> wanted = edges_of(inputs, "inputs");
+  const std::vector<Edge> wanted = edges_of(inputs, "the input tensors");
   TensorVec found = run_backward(roots, root_gradients(outputs, grad_outputs), wanted,
                                  {retain_graph.value_or(create_graph), create_graph, false});
   for (size_t i = 0; i < found.size(); ++i)

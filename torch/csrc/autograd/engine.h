@@ -53,6 +53,15 @@ struct ThreadHooks {
 };
 TORCH_API extern ThreadHooks thread_hooks;
 
+// Brings each gradient to the shape and dtype of what it is the gradient of, as the engine does
+// with what a node returned; undefined ones stay. Raises what `format_error` makes of a message.
+TORCH_API void validate_outputs(const std::vector<std::optional<InputMetadata>>& wanted,
+                                std::vector<Tensor>& grads,
+                                const std::function<std::string(const std::string&)>& format_error);
+
+// Warns, once, that a pass which records itself leaves a cycle of tensor and gradient.
+TORCH_API void warn_create_graph(bool create_graph);
+
 // ---- the C++ front end --------------------------------------------------------------------------
 TORCH_API void backward(at::TensorList tensors, at::TensorList grads = {},
                         std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,

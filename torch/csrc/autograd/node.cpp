@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/node.h>
 
 #include <torch/csrc/autograd/engine_pass.h>
+#include <torch/csrc/autograd/native_anomaly.h>
 
 #include <algorithm>
 
@@ -12,7 +13,7 @@ namespace torch::autograd {
 NodeHook::~NodeHook() = default;
 AnomalyRecord::~AnomalyRecord() = default;
 void (*Node::release_pyobj)(void*) = nullptr;
-std::unique_ptr<AnomalyRecord> (*make_anomaly_record)() = nullptr;
+std::unique_ptr<AnomalyRecord> (*make_anomaly_record)() = &make_native_anomaly_record;
 
 AnomalyMode& anomaly_mode() {
   static AnomalyMode mode;
@@ -128,13 +129,17 @@ void Node::set_next_edge(size_t i, Edge edge) {
   next_edges_[i] = std::move(edge);
 }
 
+InputMetadata::InputMetadata(const Tensor& t) {
+  if (!t.defined()) return;
+  sizes = KeptSizes(t.sym_sizes());
+  dtype = t.scalar_type();
+  device = t.device();
+  layout = t.layout();
+  if (C10_UNLIKELY(!device.is_cpu())) stream = current_stream(device);
+}
+
 uint32_t Node::add_input_metadata(const Tensor& t) {
-  inputs_.push_back({t.defined() ? KeptSizes(t.sym_sizes()) : KeptSizes(),
-                     t.defined() ? t.scalar_type() : at::ScalarType::Undefined,
-                     t.defined() ? t.device() : at::Device(at::kCPU),
-                     t.defined() ? t.layout() : at::kStrided, nullptr});
-  InputMetadata& added = inputs_.back();
-  if (C10_UNLIKELY(!added.device.is_cpu())) added.stream = current_stream(added.device);
+  inputs_.push_back(InputMetadata(t));
   return static_cast<uint32_t>(inputs_.size() - 1);
 }
 
@@ -154,3 +159,10 @@ NodeHooks& Node::ensure_hooks() {
 }
 
 } // namespace torch::autograd
+
+at::NodePtr::operator std::shared_ptr<torch::autograd::Node>() const {
+  c10::intrusive_ptr<torch::autograd::Node> owner = *this;
+  torch::autograd::Node* node = get();
+  if (node == nullptr) return nullptr;
+  return {node, [owner](torch::autograd::Node*) mutable noexcept { owner.reset(); }};
+}

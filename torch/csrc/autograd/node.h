@@ -12,30 +12,45 @@
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/kept_sizes.h>
 
+namespace torch::autograd {
+class Node;
+}
+
 namespace at {
 struct IValue;
-}
+
+// A node. Nodes are counted intrusively; code written for shared pointers gets one that shares the
+// count.
+class NodePtr : public c10::intrusive_ptr<torch::autograd::Node> {
+ public:
+  using c10::intrusive_ptr<torch::autograd::Node>::intrusive_ptr;
+  NodePtr(c10::intrusive_ptr<torch::autograd::Node> node) noexcept
+      : c10::intrusive_ptr<torch::autograd::Node>(std::move(node)) {}
+  TORCH_API operator std::shared_ptr<torch::autograd::Node>() const;
+};
+} // namespace at
 
 namespace torch::autograd {
 
 using at::Tensor;
-class Node;
 
 // Gradients or tensors by position; a missing gradient is an undefined tensor.
 using TensorVec = c10::SmallVector<Tensor, 2>;
 
 struct Edge {
-  c10::intrusive_ptr<Node> function;
+  at::NodePtr function;
   uint32_t input_nr = 0;
   bool is_valid() const { return function.defined(); }
 };
 
 // What a gradient arriving at an input of a node must look like: the forward output's properties.
-struct InputMetadata {
+struct TORCH_API InputMetadata {
+  InputMetadata() = default;
+  explicit InputMetadata(const Tensor& t);
   KeptSizes sizes;
-  at::ScalarType dtype;
-  at::Device device;
-  at::Layout layout;
+  at::ScalarType dtype = at::ScalarType::Undefined; // of an undefined tensor
+  at::Device device = at::kCPU;
+  at::Layout layout = at::kStrided;
   void* stream = nullptr; // on which the forward operator ran; null on the CPU and by default
 };
 
@@ -145,7 +160,7 @@ struct AnomalyMode {
   bool check_nan = true;
 };
 TORCH_API AnomalyMode& anomaly_mode();
-// Makes the record for a new node under anomaly mode; set by the Python layer.
+// Makes the record for a new node under anomaly mode. The Python layer sets its own.
 TORCH_API extern std::unique_ptr<AnomalyRecord> (*make_anomaly_record)();
 
 } // namespace torch::autograd

@@ -2,7 +2,7 @@
 #undef CRESSET_KERNEL_TU // kernel files do not see these methods
 #include <ATen/core/Undefined.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/node_ptr.h>
+#include <torch/csrc/autograd/node.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace torch::autograd {

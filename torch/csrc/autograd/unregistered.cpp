@@ -6,14 +6,11 @@
 
 #include <atomic>
 
-#include <ATen/core/FunctionSchema.h>
-#include <ATen/core/IValue.h>
+#include <torch/csrc/autograd/boxed_tensors.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace torch::autograd {
 namespace {
-
-using at::IValue;
 
 std::atomic<UnregisteredMode> current_mode{UnregisteredMode::Warn};
 
@@ -47,30 +44,9 @@ struct WarnHook final : TensorHook {
   std::string op;
 };
 
-void add_tensors(std::vector<Tensor>& out, const IValue& value) {
-  if (value.isTensor()) {
-    out.push_back(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const Tensor& t : value.toTensorList()) out.push_back(t);
-  } else if (value.isOptionalTensorList()) {
-    for (const std::optional<Tensor>& t : value.toOptionalTensorList())
-      if (t) out.push_back(*t);
-  }
-}
-
-bool needs_grad(const std::vector<Tensor>& list) {
-  for (const Tensor& t : list)
-    if (t.defined() && t.requires_grad()) return true;
-  return false;
-}
-
-bool is_written(const at::SchemaArgument& argument) {
-  return argument.alias && argument.alias->is_write;
-}
-
 void mark_output(const std::string& op, const Tensor& t, bool written,
                  const c10::intrusive_ptr<Node>& node) {
-  if (!t.defined() || !(t.is_floating_point() || t.is_complex())) return;
+  if (!is_differentiable(t)) return;
   if (t.requires_grad()) {
     register_hook(t, std::make_shared<WarnHook>(op));
     const Tensor base = written && t.is_view() ? Tensor(t.unsafeGetTensorImpl()->base()) : Tensor();

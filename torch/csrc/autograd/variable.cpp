@@ -14,6 +14,7 @@
 #include <ATen/ops/new_empty_strided.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/util/NestedRelease.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/set_grad.h>
 #include <torch/csrc/autograd/view_nodes.h>
 
@@ -71,6 +72,10 @@ void check_view_origin(const Tensor& t, const char* what) {
         " block (if you don't want the inplace to be tracked) or both outside (if you want the "
         "inplace to be tracked)."));
   }
+  if (const auto* unknown =
+          dynamic_cast<const NotImplemented*>(meta ? meta->grad_fn.get() : nullptr))
+    throw c10::Error(c10::str("Mutating the view ", unknown->forward_name(),
+                              " which does not have a derivative implemented is forbidden."));
   const std::string view = c10::str(output, " is a view and ", what, ". ");
   TORCH_CHECK(origin != Origin::Custom, view,
               "This view was created inside a custom Function (or because an input was returned "

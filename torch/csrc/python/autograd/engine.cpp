@@ -26,17 +26,6 @@ using autograd::TensorVec;
 
 using EdgeList = c10::SmallVector<Edge, 2>;
 
-void warn_create_graph(bool create_graph) {
-  if (!create_graph) return;
-  AT_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between "
-               "the parameter and its "
-               "gradient which can cause a memory leak. We recommend using autograd.grad when "
-               "creating the graph to avoid "
-               "this. If you have to use this function, make sure to reset the .grad fields of "
-               "your parameters to None "
-               "after use to break the cycle and avoid the leak.");
-}
-
 // ---- where gradients are wanted -----------------------------------------------------------------
 Edge input_edge(PyObject* item, bool accumulate) {
   Edge edge = edge_of(item);
@@ -95,7 +84,7 @@ void run_from(const Tensor& self, PyObject* gradient, std::optional<bool> retain
               "transforms.");
   TORCH_CHECK(self.requires_grad(),
               "element 0 of tensors does not require grad and does not have a grad_fn");
-  warn_create_graph(create_graph);
+  autograd::warn_create_graph(create_graph);
   const Edge root = autograd::gradient_edge(self);
   const EdgeList wanted = input_edges(inputs, true);
   TORCH_CHECK(!wanted.empty() || !inputs || inputs == Py_None,
@@ -181,7 +170,7 @@ PyObject* engine_run_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs
     options.keep_graph = truth(values[2], false);
     options.create_graph = truth(values[3], false);
     options.accumulate = truth(values[6], false);
-    if (options.accumulate) warn_create_graph(options.create_graph);
+    if (options.accumulate) autograd::warn_create_graph(options.create_graph);
     const EdgeList wanted = input_edges(values[4], options.accumulate);
     if (roots.empty()) return PyTuple_New(0);
     const SavedHooksScope hooks_of_this_pass;
