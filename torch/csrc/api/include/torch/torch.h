@@ -2,6 +2,8 @@
 // include it take for granted.
 #pragma once
 #include <cassert>
+#include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 

@@ -8,7 +8,7 @@
 #include <c10/util/complex_abs.h>
 #include <torch/csrc/autograd/generated/factories.h>
 #include <torch/csrc/autograd/grad_mode.h>
-#include <torch/csrc/autograd/node_ptr.h>
+#include <torch/csrc/autograd/node.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/autograd/view_meta.h>
 #include <torch/from_blob.h>

@@ -126,7 +126,7 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
 } // namespace functional
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& options_)
-    : options(options_) {
+    : Cloneable("torch::nn::MultiheadAttention"), options(options_) {
   reset();
 }
 void MultiheadAttentionImpl::reset() {

@@ -212,9 +212,12 @@ void Module::load(serialize::InputArchive& archive) {
   for (auto& item : buffers_) archive.read(item.key(), item.value(), /*is_buffer=*/true);
   for (const auto& child : children_) {
     if (!child.value()->is_serializable()) continue;
+    // A state_dict of Python does not name modules that hold nothing.
     serialize::InputArchive nested;
-    archive.read(child.key(), nested);
-    child.value()->load(nested);
+    if (archive.try_read(child.key(), nested))
+      child.value()->load(nested);
+    else if (!child.value()->parameters().empty() || !child.value()->buffers().empty())
+      archive.read(child.key(), nested); // raises, with the name
   }
 }
 serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
@@ -230,13 +233,7 @@ serialize::InputArchive& operator>>(serialize::InputArchive& archive,
   return archive;
 }
 
-void Module::pretty_print(std::ostream& stream) const {
-  // Of our own modules users know the holder: torch::nn::Linear, not torch::nn::LinearImpl.
-  const std::string& full = name();
-  const bool ours = full.rfind("torch::nn::", 0) == 0 && full.size() > 4 &&
-                    full.compare(full.size() - 4, 4, "Impl") == 0;
-  stream << (ours ? full.substr(0, full.size() - 4) : full);
-}
+void Module::pretty_print(std::ostream& stream) const { stream << name(); }
 void Module::print_tree(std::ostream& stream, const std::string& indentation) const {
   pretty_print(stream);
   if (children_.is_empty()) return;

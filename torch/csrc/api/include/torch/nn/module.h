@@ -122,12 +122,16 @@ class TORCH_API Module : public std::enable_shared_from_this<Module> {
   virtual unsigned int _forward_num_required_args();
   virtual std::vector<AnyValue> _forward_populate_default_args(std::vector<AnyValue>&& arguments);
 
+  // For Cloneable: drops parameters, buffers and children; copies the values of this module's into
+  // those of `copy`, which must have the same names.
+  static void forget_members(Module& module);
+  void copy_values(Module& copy, const std::optional<Device>& device) const;
+
   OrderedDict<std::string, Tensor> parameters_{"Parameter"};
   OrderedDict<std::string, Tensor> buffers_{"Buffer"};
   OrderedDict<std::string, std::shared_ptr<Module>> children_{"Submodule"};
 
  private:
-  template <class Derived> friend class Cloneable;
   friend class AnyModule;
   template <class M, class... Args> friend struct AnyModuleHolder;
   friend TORCH_API std::ostream& operator<<(std::ostream& stream, const Module& module);

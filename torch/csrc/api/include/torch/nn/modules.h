@@ -16,4 +16,5 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/pooling.h>
 #include <torch/nn/modules/rnn.h>
+#include <torch/nn/modules/transformer.h>
 #include <torch/nn/modules/vision.h>

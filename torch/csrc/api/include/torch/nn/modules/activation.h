@@ -38,7 +38,7 @@ class TORCH_API HardtanhImpl : public Cloneable<HardtanhImpl> {
   Tensor forward(const Tensor& input);
   HardtanhOptions options;
 };
-TORCH_MODULE(Hardtanh);
+CRESSET_LIBRARY_MODULE(Hardtanh);
 
 class TORCH_API ThresholdImpl : public Cloneable<ThresholdImpl> {
  public:
@@ -50,7 +50,7 @@ class TORCH_API ThresholdImpl : public Cloneable<ThresholdImpl> {
   Tensor forward(const Tensor& input);
   ThresholdOptions options;
 };
-TORCH_MODULE(Threshold);
+CRESSET_LIBRARY_MODULE(Threshold);
 
 class TORCH_API PReLUImpl : public Cloneable<PReLUImpl> {
  public:
@@ -61,7 +61,7 @@ class TORCH_API PReLUImpl : public Cloneable<PReLUImpl> {
   PReLUOptions options;
   Tensor weight;
 };
-TORCH_MODULE(PReLU);
+CRESSET_LIBRARY_MODULE(PReLU);
 
 class TORCH_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
  public:
@@ -92,6 +92,6 @@ class TORCH_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl
   FORWARD_HAS_DEFAULT_ARGS({3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())},
                            {6, AnyValue(true)})
 };
-TORCH_MODULE(MultiheadAttention);
+CRESSET_LIBRARY_MODULE(MultiheadAttention);
 
 } // namespace torch::nn

@@ -40,6 +40,6 @@ class TORCH_API AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLogSof
  private:
   Tensor full_log_prob(const Tensor& input, const Tensor& head_output);
 };
-TORCH_MODULE(AdaptiveLogSoftmaxWithLoss);
+CRESSET_LIBRARY_MODULE(AdaptiveLogSoftmaxWithLoss);
 
 } // namespace torch::nn

@@ -13,7 +13,7 @@
     Tensor forward(const Tensor& input);                                                           \
     Options options;                                                                               \
   };                                                                                               \
-  TORCH_MODULE(Name)
+  CRESSET_LIBRARY_MODULE(Name)
 // The same without options.
 #define CRESSET_PLAIN_MODULE(Name)                                                                 \
   class TORCH_API Name##Impl : public Cloneable<Name##Impl> {                                      \
@@ -22,4 +22,4 @@
     void pretty_print(std::ostream& stream) const override;                                        \
     Tensor forward(const Tensor& input);                                                           \
   };                                                                                               \
-  TORCH_MODULE(Name)
+  CRESSET_LIBRARY_MODULE(Name)

@@ -30,7 +30,7 @@ template <size_t D, class Derived, class Options> class TORCH_API ConvNdImpl
     explicit Conv##D##dImpl(const ConvOptions<D>& options_);                                       \
     Tensor forward(const Tensor& input);                                                           \
   };                                                                                               \
-  TORCH_MODULE(Conv##D##d);                                                                        \
+  CRESSET_LIBRARY_MODULE(Conv##D##d);                                                              \
   class TORCH_API ConvTranspose##D##dImpl                                                          \
       : public ConvNdImpl<D, ConvTranspose##D##dImpl, ConvTransposeOptions<D>> {                   \
    public:                                                                                         \
@@ -45,7 +45,7 @@ template <size_t D, class Derived, class Options> class TORCH_API ConvNdImpl
    protected:                                                                                      \
     FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(std::optional<at::IntArrayRef>())})                      \
   };                                                                                               \
-  TORCH_MODULE(ConvTranspose##D##d)
+  CRESSET_LIBRARY_MODULE(ConvTranspose##D##d)
 CRESSET_CONV_MODULES(1);
 CRESSET_CONV_MODULES(2);
 CRESSET_CONV_MODULES(3);

@@ -18,6 +18,7 @@ class TORCH_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
   Tensor weight;
 };
 
+CRESSET_LIBRARY_CLONE(EmbeddingImpl);
 class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
@@ -44,6 +45,7 @@ class TORCH_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 };
 
+CRESSET_LIBRARY_CLONE(EmbeddingBagImpl);
 class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
  public:
   using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;

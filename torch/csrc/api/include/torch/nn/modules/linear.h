@@ -22,7 +22,7 @@ class TORCH_API LinearImpl : public Cloneable<LinearImpl> {
   Tensor weight;
   Tensor bias;
 };
-TORCH_MODULE(Linear);
+CRESSET_LIBRARY_MODULE(Linear);
 
 class TORCH_API UnflattenImpl : public Cloneable<UnflattenImpl> {
  public:
@@ -36,7 +36,7 @@ class TORCH_API UnflattenImpl : public Cloneable<UnflattenImpl> {
   Tensor forward(const Tensor& input);
   UnflattenOptions options;
 };
-TORCH_MODULE(Unflatten);
+CRESSET_LIBRARY_MODULE(Unflatten);
 
 class TORCH_API BilinearImpl : public Cloneable<BilinearImpl> {
  public:
@@ -51,6 +51,6 @@ class TORCH_API BilinearImpl : public Cloneable<BilinearImpl> {
   Tensor weight;
   Tensor bias;
 };
-TORCH_MODULE(Bilinear);
+CRESSET_LIBRARY_MODULE(Bilinear);
 
 } // namespace torch::nn

@@ -14,7 +14,7 @@ namespace torch::nn {
     Tensor forward(__VA_ARGS__);                                                                   \
     Name##Options options;                                                                         \
   };                                                                                               \
-  TORCH_MODULE(Name)
+  CRESSET_LIBRARY_MODULE(Name)
 #define CRESSET_PAIR const Tensor &input, const Tensor &target
 CRESSET_LOSS_MODULE(L1Loss, , CRESSET_PAIR);
 CRESSET_LOSS_MODULE(KLDivLoss, , CRESSET_PAIR);

@@ -36,7 +36,7 @@ template <class Derived, class Options> class TORCH_API NormImplBase : public Cl
    protected:                                                                                      \
     void _check_input_dim(const Tensor& input) override;                                           \
   };                                                                                               \
-  TORCH_MODULE(BatchNorm##D##d);                                                                   \
+  CRESSET_LIBRARY_MODULE(BatchNorm##D##d);                                                         \
   class TORCH_API InstanceNorm##D##dImpl                                                           \
       : public NormImplBase<InstanceNorm##D##dImpl, InstanceNormOptions> {                         \
    public:                                                                                         \
@@ -46,7 +46,7 @@ template <class Derived, class Options> class TORCH_API NormImplBase : public Cl
    protected:                                                                                      \
     void _check_input_dim(const Tensor& input) override;                                           \
   };                                                                                               \
-  TORCH_MODULE(InstanceNorm##D##d)
+  CRESSET_LIBRARY_MODULE(InstanceNorm##D##d)
 CRESSET_NORM_MODULES(1);
 CRESSET_NORM_MODULES(2);
 CRESSET_NORM_MODULES(3);
@@ -65,7 +65,7 @@ class TORCH_API LayerNormImpl : public Cloneable<LayerNormImpl> {
   Tensor weight;
   Tensor bias;
 };
-TORCH_MODULE(LayerNorm);
+CRESSET_LIBRARY_MODULE(LayerNorm);
 
 class TORCH_API GroupNormImpl : public Cloneable<GroupNormImpl> {
  public:
@@ -80,7 +80,7 @@ class TORCH_API GroupNormImpl : public Cloneable<GroupNormImpl> {
   Tensor weight;
   Tensor bias;
 };
-TORCH_MODULE(GroupNorm);
+CRESSET_LIBRARY_MODULE(GroupNorm);
 
 CRESSET_FUNCTION_MODULE(LocalResponseNorm, LocalResponseNormOptions);
 CRESSET_FUNCTION_MODULE(CrossMapLRN2d, CrossMapLRN2dOptions);
@@ -95,7 +95,7 @@ CRESSET_FUNCTION_MODULE(CrossMapLRN2d, CrossMapLRN2dOptions);
     Tensor forward(Tensor input);                                                                  \
     DropoutOptions options;                                                                        \
   };                                                                                               \
-  TORCH_MODULE(Name)
+  CRESSET_LIBRARY_MODULE(Name)
 CRESSET_DROPOUT_MODULE(Dropout);
 CRESSET_DROPOUT_MODULE(Dropout2d);
 CRESSET_DROPOUT_MODULE(Dropout3d);
@@ -112,7 +112,7 @@ CRESSET_DROPOUT_MODULE(FeatureAlphaDropout);
     Tensor forward(const Tensor& x1, const Tensor& x2);                                            \
     Name##Options options;                                                                         \
   };                                                                                               \
-  TORCH_MODULE(Name)
+  CRESSET_LIBRARY_MODULE(Name)
 CRESSET_DISTANCE_MODULE(CosineSimilarity);
 CRESSET_DISTANCE_MODULE(PairwiseDistance);
 #undef CRESSET_DISTANCE_MODULE

@@ -16,7 +16,7 @@ namespace torch::nn {
     Name##Options options;                                                                         \
     Members                                                                                        \
   };                                                                                               \
-  TORCH_MODULE(Name)
+  CRESSET_LIBRARY_MODULE(Name)
 #define CRESSET_FORWARD Tensor forward(const Tensor& input);
 #define CRESSET_FORWARD_WITH_INDICES                                                               \
   CRESSET_FORWARD                                                                                  \
@@ -63,7 +63,7 @@ CRESSET_POOL_MODULE(MaxUnpool3d, ExpandingArray<3>, CRESSET_UNPOOL_FORWARD);
     FractionalMaxPool##D##dOptions options;                                                        \
     Tensor _random_samples;                                                                        \
   };                                                                                               \
-  TORCH_MODULE(FractionalMaxPool##D##d)
+  CRESSET_LIBRARY_MODULE(FractionalMaxPool##D##d)
 CRESSET_FRACTIONAL(2);
 CRESSET_FRACTIONAL(3);
 #undef CRESSET_FRACTIONAL
@@ -79,7 +79,7 @@ CRESSET_FRACTIONAL(3);
     Tensor forward(const Tensor& input);                                                           \
     LPPool##D##dOptions options;                                                                   \
   };                                                                                               \
-  TORCH_MODULE(LPPool##D##d)
+  CRESSET_LIBRARY_MODULE(LPPool##D##d)
 CRESSET_LP_POOL(1);
 CRESSET_LP_POOL(2);
 CRESSET_LP_POOL(3);

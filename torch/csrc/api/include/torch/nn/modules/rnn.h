@@ -31,22 +31,10 @@ class TORCH_API RNNBase : public Module {
   std::vector<Tensor> flat_weights_;
 };
 
-// A copy of a recurrent module has weights of its own.
-template <class Derived> class RNNImplBase : public RNNBase {
+template <class Derived> class RNNImplBase : public Cloneable<Derived, RNNBase> {
  public:
-  using RNNBase::RNNBase;
-  virtual void reset() { reset_weights(); }
-  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    const NoGradGuard no_grad;
-    auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
-    copy->parameters_.clear();
-    copy->reset();
-    for (const auto& item : parameters_) {
-      const Tensor& tensor = item.value();
-      copy->parameters_[item.key()].set_data(device ? tensor.to(*device) : tensor.clone());
-    }
-    return copy;
-  }
+  using Cloneable<Derived, RNNBase>::Cloneable;
+  void reset() override { this->reset_weights(); }
 };
 
 } // namespace detail
@@ -65,6 +53,7 @@ template <class Derived> class RNNImplBase : public RNNBase {
    protected:                                                                                      \
     FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})                                              \
   };                                                                                               \
+  CRESSET_LIBRARY_CLONE(Name##Impl, detail::RNNBase);                                              \
   TORCH_MODULE(Name)
 CRESSET_PLAIN_RNN(RNN);
 CRESSET_PLAIN_RNN(GRU);
@@ -84,6 +73,7 @@ class TORCH_API LSTMImpl : public detail::RNNImplBase<LSTMImpl> {
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(State())})
 };
+CRESSET_LIBRARY_CLONE(LSTMImpl, detail::RNNBase);
 TORCH_MODULE(LSTM);
 
 namespace detail {
@@ -106,22 +96,10 @@ class TORCH_API RNNCellBase : public Module {
                             const std::string& label) const;
 };
 
-template <class Derived> class RNNCellImplBase : public RNNCellBase {
+template <class Derived> class RNNCellImplBase : public Cloneable<Derived, RNNCellBase> {
  public:
-  using RNNCellBase::RNNCellBase;
-  virtual void reset() { reset_weights(); }
-  std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    const NoGradGuard no_grad;
-    auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
-    copy->parameters_.clear();
-    copy->reset();
-    for (const auto& item : parameters_) {
-      const Tensor& tensor = item.value();
-      if (!tensor.defined()) continue;
-      copy->parameters_[item.key()].set_data(device ? tensor.to(*device) : tensor.clone());
-    }
-    return copy;
-  }
+  using Cloneable<Derived, RNNCellBase>::Cloneable;
+  void reset() override { this->reset_weights(); }
 };
 } // namespace detail
 
@@ -137,6 +115,7 @@ class TORCH_API RNNCellImpl : public detail::RNNCellImplBase<RNNCellImpl> {
   std::string get_nonlinearity_str() const override;
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
 };
+CRESSET_LIBRARY_CLONE(RNNCellImpl, detail::RNNCellBase);
 TORCH_MODULE(RNNCell);
 
 class TORCH_API LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
@@ -151,6 +130,7 @@ class TORCH_API LSTMCellImpl : public detail::RNNCellImplBase<LSTMCellImpl> {
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(State())})
 };
+CRESSET_LIBRARY_CLONE(LSTMCellImpl, detail::RNNCellBase);
 TORCH_MODULE(LSTMCell);
 
 class TORCH_API GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
@@ -164,6 +144,7 @@ class TORCH_API GRUCellImpl : public detail::RNNCellImplBase<GRUCellImpl> {
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(Tensor())})
 };
+CRESSET_LIBRARY_CLONE(GRUCellImpl, detail::RNNCellBase);
 TORCH_MODULE(GRUCell);
 
 } // namespace torch::nn

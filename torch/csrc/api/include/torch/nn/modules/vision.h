@@ -16,7 +16,7 @@ namespace torch::nn {
     Tensor forward(const Tensor& input);                                                           \
     Name##D##dOptions options;                                                                     \
   };                                                                                               \
-  TORCH_MODULE(Name##D##d)
+  CRESSET_LIBRARY_MODULE(Name##D##d)
 #define CRESSET_CONSTANT_PAD_MODULE(D)                                                             \
   class TORCH_API ConstantPad##D##dImpl : public Cloneable<ConstantPad##D##dImpl> {                \
    public:                                                                                         \
@@ -29,7 +29,7 @@ namespace torch::nn {
     Tensor forward(const Tensor& input);                                                           \
     ConstantPad##D##dOptions options;                                                              \
   };                                                                                               \
-  TORCH_MODULE(ConstantPad##D##d)
+  CRESSET_LIBRARY_MODULE(ConstantPad##D##d)
 #define CRESSET_PAD_MODULES(D)                                                                     \
   CRESSET_PAD_MODULE(ReflectionPad, D);                                                            \
   CRESSET_PAD_MODULE(ReplicationPad, D);                                                           \
@@ -56,7 +56,7 @@ class TORCH_API FoldImpl : public Cloneable<FoldImpl> {
   Tensor forward(const Tensor& input);
   FoldOptions options;
 };
-TORCH_MODULE(Fold);
+CRESSET_LIBRARY_MODULE(Fold);
 
 class TORCH_API UnfoldImpl : public Cloneable<UnfoldImpl> {
  public:
@@ -67,6 +67,6 @@ class TORCH_API UnfoldImpl : public Cloneable<UnfoldImpl> {
   Tensor forward(const Tensor& input);
   UnfoldOptions options;
 };
-TORCH_MODULE(Unfold);
+CRESSET_LIBRARY_MODULE(Unfold);
 
 } // namespace torch::nn

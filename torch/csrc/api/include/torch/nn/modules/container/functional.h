@@ -22,6 +22,6 @@ class TORCH_API FunctionalImpl : public Cloneable<FunctionalImpl> {
  private:
   Function function_;
 };
-TORCH_MODULE(Functional);
+CRESSET_LIBRARY_MODULE(Functional);
 
 } // namespace torch::nn

@@ -66,6 +66,6 @@ class TORCH_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
       register_module(key, std::move(module));
   }
 };
-TORCH_MODULE(ModuleDict);
+CRESSET_LIBRARY_MODULE(ModuleDict);
 
 } // namespace torch::nn

@@ -76,6 +76,6 @@ class TORCH_API ModuleListImpl : public Cloneable<ModuleListImpl> {
  private:
   std::vector<std::shared_ptr<Module>> modules_;
 };
-TORCH_MODULE(ModuleList);
+CRESSET_LIBRARY_MODULE(ModuleList);
 
 } // namespace torch::nn

@@ -48,7 +48,7 @@ class TORCH_API ParameterListImpl : public Cloneable<ParameterListImpl> {
     register_parameter(std::to_string(size()), std::move(parameter), requires_grad);
   }
 };
-TORCH_MODULE(ParameterList);
+CRESSET_LIBRARY_MODULE(ParameterList);
 
 class TORCH_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
  public:
@@ -88,6 +88,6 @@ class TORCH_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
     for (const auto& item : container) parameters_[item.key()] = item.value();
   }
 };
-TORCH_MODULE(ParameterDict);
+CRESSET_LIBRARY_MODULE(ParameterDict);
 
 } // namespace torch::nn

@@ -90,6 +90,7 @@ class TORCH_API SequentialImpl : public Cloneable<SequentialImpl> {
   std::vector<AnyModule> modules_;
 };
 
+CRESSET_LIBRARY_CLONE(SequentialImpl);
 class Sequential : public ModuleHolder<SequentialImpl> {
  public:
   using ModuleHolder<SequentialImpl>::ModuleHolder;
