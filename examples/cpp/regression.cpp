@@ -1,10 +1,6 @@
-// Trains a small network in C++ and saves it: regression FILE START STEPS. START is a state_dict
-// that Python saved, so that both languages can start from the same weights; the losses are
-// printed, and FILE can be read by torch.load.
-#include <torch/torch.h>
-
-#include <cstdio>
-#include <cstdlib>
+// Trains a small network in C++ and saves it. START is a state_dict that Python saved, so that both
+// languages can start from the same weights; FILE can be read by torch.load.
+#include "example.h"
 
 namespace {
 
@@ -19,34 +15,24 @@ struct NetImpl : torch::nn::Cloneable<NetImpl> {
 };
 TORCH_MODULE(Net);
 
-int train(const char* file, const char* start, int steps) {
+void train(const Arguments& arguments) {
   Net net;
-  torch::load(net, start);
+  torch::load(net, arguments[1]);
   const torch::Tensor x = torch::linspace(-1, 1, 32).view({16, 2});
   const torch::Tensor y = (x.select(1, 0) * x.select(1, 1)).unsqueeze(1);
   torch::optim::Adam optimizer(net->parameters(), torch::optim::AdamOptions(0.05));
-  for (int i = 0; i < steps; ++i) {
+  for (int i = 0; i < std::stoi(arguments[2]); ++i) {
     optimizer.zero_grad();
     const torch::Tensor loss = torch::nn::functional::mse_loss(net(x), y);
     loss.backward();
     optimizer.step();
-    std::printf("%.9g\n", loss.item<double>());
+    print("loss", loss);
   }
-  torch::save(net, file);
-  return 0;
+  torch::save(net, arguments[0]);
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: regression FILE START STEPS\n");
-    return 2;
-  }
-  try {
-    return train(argv[1], argv[2], std::atoi(argv[3]));
-  } catch (const c10::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return run(argc, argv, "regression FILE START STEPS", 3, &train);
 }

@@ -8,6 +8,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::backward;
 using torch::autograd::Function;
+using torch::autograd::grad;
 using torch::autograd::variable_list;
 
 namespace {
@@ -96,4 +97,26 @@ TEST(CustomFunction, RecordsInPlaceWrites) {
 TEST(CustomFunction, WrongNumberOfGradientsRaises) {
   const Tensor y = TooFew::apply(leaf(1), leaf(2));
   EXPECT_THROW(backward({at::sum(y)}), c10::Error);
+}
+
+namespace {
+struct AsksWhatIsNeeded : Function<AsksWhatIsNeeded> {
+  static Tensor forward(AutogradContext*, at::TensorList list) { return at::add(list[0], list[1]); }
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    needed = {ctx->needs_input_grad(0), ctx->needs_input_grad(1),
+              ctx->needs_input_grad({{0, 1}, {1, 2}})};
+    return {grads[0], grads[0]};
+  }
+  static inline std::vector<bool> needed;
+};
+} // namespace
+
+TEST(CustomFunction, KnowsWhichGradientsThePassWants) {
+  const Tensor x = leaf(1), y = leaf(2);
+  const std::vector<Tensor> both = {x, y};
+  const Tensor out = at::sum(AsksWhatIsNeeded::apply(at::TensorList(both)));
+  grad({out}, {y}, {}, true);
+  EXPECT_EQ(AsksWhatIsNeeded::needed, (std::vector<bool>{false, true, true}));
+  grad({out}, {x, y});
+  EXPECT_EQ(AsksWhatIsNeeded::needed, (std::vector<bool>{true, true, true}));
 }

@@ -94,6 +94,73 @@ TEST(Nn, ModulesPrintThemselves) {
                         ")");
 }
 
+struct WithRecurrence : torch::nn::Cloneable<WithRecurrence> {
+  WithRecurrence() { reset(); }
+  void reset() override {
+    lstm = register_module("lstm", torch::nn::LSTM(3, 4));
+    cell = register_module("cell", torch::nn::GRUCell(3, 4));
+  }
+  torch::nn::LSTM lstm{nullptr};
+  torch::nn::GRUCell cell{nullptr};
+};
+
+TEST(Nn, CopyOfAModuleWithRecurrentLayersHasTheirValues) {
+  const auto net = std::make_shared<WithRecurrence>();
+  const auto copy = std::dynamic_pointer_cast<WithRecurrence>(net->clone());
+  const auto from = net->named_parameters(), to = copy->named_parameters();
+  ASSERT_EQ(from.size(), to.size());
+  for (const auto& item : from) {
+    EXPECT_TRUE(torch::equal(item.value(), to[item.key()])) << item.key();
+    EXPECT_FALSE(item.value().is_same(to[item.key()])) << item.key();
+  }
+  const Tensor x = torch::randn({2, 1, 3});
+  EXPECT_TRUE(
+      torch::equal(std::get<0>(net->lstm->forward(x)), std::get<0>(copy->lstm->forward(x))));
+}
+
+TEST(Nn, TransformerLayerOfOnePlaceIsItsInputThroughTwoNorms) {
+  torch::nn::TransformerEncoderLayer layer(
+      torch::nn::TransformerEncoderLayerOptions(2, 1).dim_feedforward(3).dropout(0));
+  {
+    const torch::NoGradGuard no_grad;
+    for (Tensor& p : layer->parameters()) p.zero_();
+    layer->norm1->weight.fill_(1);
+    layer->norm2->weight.fill_(1);
+  }
+  // Attention and the feed-forward part give zeros: what is left is norm2(norm1(x)).
+  const Tensor out = layer(torch::tensor({{{1.0f, 3.0f}}}));
+  EXPECT_NEAR(out[0][0][0].item<float>(), -1, 1e-3);
+  EXPECT_NEAR(out[0][0][1].item<float>(), 1, 1e-3);
+}
+
+TEST(Nn, CopyOfATransformerComputesTheSameAndIsItsOwn) {
+  torch::nn::Transformer net(torch::nn::TransformerOptions(4, 2, 1, 1).dim_feedforward(8));
+  net->eval();
+  auto copy = std::dynamic_pointer_cast<torch::nn::TransformerImpl>(net->clone());
+  copy->eval();
+  const Tensor src = torch::randn({3, 2, 4}), tgt = torch::randn({2, 2, 4});
+  const Tensor before = net(src, tgt);
+  EXPECT_TRUE(torch::allclose(before, copy->forward(src, tgt)));
+  {
+    const torch::NoGradGuard no_grad;
+    for (Tensor& p : copy->parameters()) p.add_(1);
+  }
+  EXPECT_TRUE(torch::equal(before, net(src, tgt)));
+}
+
+TEST(Nn, TransformerMaskHidesWhatComesLater) {
+  const Tensor mask = torch::nn::TransformerImpl::generate_square_subsequent_mask(3);
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 3; ++j) EXPECT_EQ(mask[i][j].item<float>(), j > i ? -INFINITY : 0.0f);
+  torch::nn::TransformerEncoder stack(
+      torch::nn::TransformerEncoderOptions(torch::nn::TransformerEncoderLayerOptions(4, 2), 2));
+  stack->eval();
+  const Tensor x = torch::randn({3, 1, 4});
+  Tensor other = x.clone();
+  other[2] += 1;
+  EXPECT_TRUE(torch::allclose(stack(x, mask).slice(0, 0, 2), stack(other, mask).slice(0, 0, 2)));
+}
+
 TEST(Nn, AnyModuleChecksArguments) {
   torch::nn::AnyModule any{torch::nn::Linear(3, 2)};
   EXPECT_EQ(any.forward(torch::ones({1, 3})).size(1), 2);
