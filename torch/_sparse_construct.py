@@ -17,24 +17,24 @@ __all__ = [
 ]
 
 
-def _indices(given) -> torch.Tensor:
+def _indices(given, values) -> torch.Tensor:
+    """The indices as a tensor where the values are."""
     if isinstance(given, torch.Tensor):
-        return given
-    return torch.as_tensor(given).to(torch.int64)
+        return given.to(values.device)
+    return torch.as_tensor(given, device=values.device).to(torch.int64)
 
 
-def _values(given, dtype) -> torch.Tensor:
+def _values(given, dtype, device) -> torch.Tensor:
     """The values as a tensor; a single number is a list of one."""
     if isinstance(given, torch.Tensor):
         found = given if dtype is None else given.to(dtype)
+        found = found if device is None else found.to(device)
     else:
-        found = torch.as_tensor(given, dtype=dtype)
+        found = torch.as_tensor(given, dtype=dtype, device=device)
     return found.reshape(1) if found.dim() == 0 else found
 
 
-def _check_options(name, device, pin_memory) -> None:
-    if device is not None and torch.device(device).type != "cpu":
-        raise NotImplementedError(f"torch.{name} is not implemented on {torch.device(device)}")
+def _check_options(name, pin_memory) -> None:
     if pin_memory:
         raise NotImplementedError(f"torch.{name} is not implemented for page-locked memory")
 
@@ -74,7 +74,7 @@ def sparse_coo_tensor(
     """A tensor in coordinate layout, from the indices and values of its elements; from a size
     alone, one without elements.
     """
-    _check_options("sparse_coo_tensor", device, pin_memory)
+    _check_options("sparse_coo_tensor", pin_memory)
     if layout not in (None, torch.sparse_coo):
         raise RuntimeError(f"sparse_coo_tensor: expected layout torch.sparse_coo, got {layout}")
     if values is None:
@@ -83,9 +83,10 @@ def sparse_coo_tensor(
             raise TypeError(
                 "sparse_coo_tensor(): expected (indices, values), (indices, values, size) or (size)"
             )
-        made = torch.ops.aten.sparse_coo_tensor.size(list(size), dtype=dtype)
+        made = torch.ops.aten.sparse_coo_tensor.size(list(size), dtype=dtype, device=device)
         return _finished(made, requires_grad)
-    indices, values = _indices(indices), _values(values, dtype)
+    values = _values(values, dtype, device)
+    indices = _indices(indices, values)
     if indices.is_floating_point():
         indices = indices.to(torch.int64)
     op = torch.ops.aten.sparse_coo_tensor
@@ -114,8 +115,9 @@ def sparse_compressed_tensor(
     """A tensor in one of the compressed layouts: torch.sparse_csr, sparse_csc, sparse_bsr or
     sparse_bsc.
     """
-    _check_options("sparse_compressed_tensor", device, pin_memory)
-    given = _indices(compressed_indices), _indices(plain_indices), _values(values, dtype)
+    _check_options("sparse_compressed_tensor", pin_memory)
+    values = _values(values, dtype, device)
+    given = _indices(compressed_indices, values), _indices(plain_indices, values), values
     op = torch.ops.aten.sparse_compressed_tensor
     if size is None:
         made = op.comp_plain_value(*given, layout=layout)
@@ -159,11 +161,12 @@ def _sparse_coo_tensor_unsafe(
     """A COO tensor whose indices are looked at only when they are used."""
     if torch.sparse.check_sparse_tensor_invariants.is_enabled():
         return sparse_coo_tensor(
-            indices, values, size, dtype=dtype, requires_grad=requires_grad,
+            indices, values, size, dtype=dtype, device=device, requires_grad=requires_grad,
             is_coalesced=is_coalesced,
         )  # fmt: skip
+    values = _values(values, dtype, device)
     made = torch.ops.aten._sparse_coo_tensor_unsafe(
-        _indices(indices), _values(values, dtype), list(size), is_coalesced=is_coalesced
+        _indices(indices, values), values, list(size), is_coalesced=is_coalesced
     )
     return _finished(made, requires_grad)
 
@@ -176,10 +179,11 @@ def _sparse_compressed_tensor_unsafe(
     if torch.sparse.check_sparse_tensor_invariants.is_enabled():
         return sparse_compressed_tensor(
             compressed_indices, plain_indices, values, size, dtype=dtype, layout=layout,
-            requires_grad=requires_grad,
+            device=device, requires_grad=requires_grad,
         )  # fmt: skip
+    values = _values(values, dtype, device)
     made = torch.ops.aten._sparse_compressed_tensor_unsafe(
-        _indices(compressed_indices), _indices(plain_indices), _values(values, dtype), list(size),
+        _indices(compressed_indices, values), _indices(plain_indices, values), values, list(size),
         layout=layout,
     )  # fmt: skip
     return _finished(made, requires_grad)

@@ -67,7 +67,7 @@ void select_handler(const OperatorEntry&, Stack& s) {
 Tensor empty_like(const Tensor& self, ScalarType type) {
   const SparseTensorImpl& s = compressed(self, "empty_like");
   return make_compressed(self.layout(), s.indices.clone(), s.plain.clone(),
-                         detail::empty(s.values.sizes(), type), self.sizes());
+                         detail::empty(s.values.sizes(), type, self.device()), self.sizes());
 }
 void empty_like_handler(const OperatorEntry&, Stack& s) {
   const Tensor self = s[0].toTensor();
@@ -75,8 +75,9 @@ void empty_like_handler(const OperatorEntry&, Stack& s) {
   TORCH_CHECK(layout == self.layout(),
               "empty_like with different sparse layout is not supported (self is ",
               spelled(self.layout()), " but you requested ", spelled(layout), ")");
-  TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice().is_cpu(),
-                              "empty_like of a sparse tensor is only implemented on cpu");
+  TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice() == self.device(),
+                              "empty_like of a sparse tensor is only implemented on its device, ",
+                              self.device());
   answer(s, empty_like(self, s[1].isNone() ? self.scalar_type() : s[1].toScalarType()));
 }
 
@@ -134,9 +135,11 @@ void copy_handler(const OperatorEntry&, Stack& stack) {
     const SparseTensorImpl& to = compressed(self, "copy_");
     const SparseTensorImpl& s = compressed(from, "copy_");
     const ScalarType type = to.indices.scalar_type();
-    become(self, make_compressed(self.layout(), s.indices.to(type, false, true),
-                                 s.plain.to(type, false, true),
-                                 s.values.to(self.scalar_type(), false, true), from.sizes()));
+    const Device device = self.device();
+    become(self, make_compressed(self.layout(), moved_to(s.indices, device, type, false, true),
+                                 moved_to(s.plain, device, type, false, true),
+                                 moved_to(s.values, device, self.scalar_type(), false, true),
+                                 from.sizes()));
   }
   answer(stack, self);
 }
@@ -154,14 +157,15 @@ Tensor resized_matrix(const Tensor& matrix, IntArrayRef size) {
       !c10::mul_overflows(extent, size[static_cast<size_t>(1 - major)] / tile[1 - major], &room),
       "torch.resize_: size ", size, " is too large");
   const int64_t nnz = std::min(s.nnz(), room);
-  const Tensor held = s.indices.to(kLong).contiguous();
+  const Tensor held = moved_to(s.indices, kCPU, kLong).contiguous();
   Tensor starts = at::zeros({extent + 1}, TensorOptions(kLong));
   int64_t* start = starts.data_ptr<int64_t>();
   for (int64_t i = 0; i <= extent; ++i) {
     const int64_t last = held.data_ptr<int64_t>()[std::min(i, held.numel() - 1)];
     start[i] = i == extent ? nnz : std::clamp<int64_t>(last, 0, nnz);
   }
-  return make_compressed(matrix.layout(), starts.to(s.indices.scalar_type()),
+  return make_compressed(matrix.layout(),
+                         moved_to(starts, s.indices.device(), s.indices.scalar_type()),
                          s.plain.narrow(0, 0, nnz), s.values.narrow(0, 0, nnz), size);
 }
 void resize_handler(const OperatorEntry&, Stack& stack) {
@@ -230,7 +234,7 @@ void resize_as_compressed(const Tensor& self, const Tensor& the_template) {
   if (self.sizes() == the_template.sizes() && to.values.sizes() == s.values.sizes()) return;
   // The values have no meaning in the new size; the template's pattern is one that holds in it.
   const ScalarType type = to.indices.scalar_type();
-  const Tensor values = at::zeros(s.values.sizes(), TensorOptions(self.scalar_type()));
+  const Tensor values = at::zeros(s.values.sizes(), s.values.options().dtype(self.scalar_type()));
   become(self, make_compressed(self.layout(), s.indices.to(type, false, true),
                                s.plain.to(type, false, true), values, the_template.sizes()));
 }
@@ -257,9 +261,6 @@ Tensor sparse_compressed_tensor_with_dims(int64_t nnz, int64_t dense_dim, IntArr
               "_sparse_compressed_tensor_with_dims expected sparse compressed tensor layout but "
               "got ",
               layout ? sparse::spelled(*layout) : "none");
-  TORCH_CHECK_NOT_IMPLEMENTED(!device || device->is_cpu(),
-                              "_sparse_compressed_tensor_with_dims is not implemented on ",
-                              device.value_or(Device(kCPU)));
   TORCH_CHECK(index_dtype == kInt || index_dtype == kLong,
               "indices dtype must be Int or Long, but got ", index_dtype);
   const bool block = sparse::is_block(*layout), rows = sparse::by_rows(*layout);
@@ -279,10 +280,11 @@ Tensor sparse_compressed_tensor_with_dims(int64_t nnz, int64_t dense_dim, IntArr
   starts.push_back(size[major] / (block ? blocksize[rows ? 0 : 1] : 1) + 1);
   for (int64_t v : blocksize) values.push_back(v);
   for (int64_t v : size.slice(static_cast<size_t>(batch) + 2)) values.push_back(v);
-  const TensorOptions indexed(index_dtype);
-  return sparse::make_compressed(*layout, at::zeros(starts, indexed), at::zeros(others, indexed),
-                                 detail::empty(values, dtype.value_or(c10::get_default_dtype())),
-                                 size);
+  const Device place = device.value_or(Device(kCPU));
+  const TensorOptions indexed = TensorOptions(index_dtype).device(place);
+  return sparse::make_compressed(
+      *layout, at::zeros(starts, indexed), at::zeros(others, indexed),
+      detail::empty(values, dtype.value_or(c10::get_default_dtype()), place), size);
 }
 
 void _validate_compressed_sparse_indices(bool is_crow, const Tensor& compressed_idx,
@@ -294,7 +296,7 @@ void _validate_compressed_sparse_indices(bool is_crow, const Tensor& compressed_
   DimVector size(plain_idx.sizes().slice(0, static_cast<size_t>(plain_idx.dim()) - 1));
   size.push_back(is_crow ? cdim : dim);
   size.push_back(is_crow ? dim : cdim);
-  const Tensor values = at::zeros(plain_idx.sizes(), TensorOptions(kByte));
+  const Tensor values = at::zeros(plain_idx.sizes(), plain_idx.options().dtype(kByte));
   sparse::check_compressed(compressed_idx, plain_idx, values, size,
                            is_crow ? Layout::SparseCsr : Layout::SparseCsc);
 }

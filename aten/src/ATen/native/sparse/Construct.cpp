@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/sparse/DeviceIndex.h>
 #include <ATen/native/sparse/Native.h>
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/_coalesce.h>
@@ -18,6 +19,7 @@
 #include <ATen/ops/_to_sparse_bsr.h>
 #include <ATen/ops/_to_sparse_csc.h>
 #include <ATen/ops/_to_sparse_csr.h>
+#include <ATen/ops/max.h>
 #include <ATen/ops/resize.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
@@ -31,20 +33,23 @@ using MaybeLayout = std::optional<Layout>;
 using MaybeDevice = std::optional<Device>;
 using MaybeBool = std::optional<bool>;
 
-void check_options(const char* op, MaybeLayout layout, Layout expected, MaybeDevice device,
-                   MaybeBool pin_memory) {
+void check_options(const char* op, MaybeLayout layout, Layout expected, MaybeBool pin_memory) {
   TORCH_CHECK(!layout || *layout == expected, op, ": expected layout ", expected, ", but got ",
               layout ? *layout : expected);
-  TORCH_CHECK_NOT_IMPLEMENTED(!device || device->is_cpu(), op, " is not implemented on ",
-                              device ? *device : Device(kCPU));
   TORCH_CHECK_NOT_IMPLEMENTED(!pin_memory || !*pin_memory, op,
                               " is not implemented for page-locked memory");
 }
 Tensor typed(const Tensor& values, MaybeType dtype) {
   return dtype && *dtype != values.scalar_type() ? values.to(*dtype) : values;
 }
+// All members are on one device: the one asked for, or that of the values.
+Tensor placed(const Tensor& member, MaybeDevice device, const Tensor& values) {
+  return sparse::moved_to(member, device ? *device : values.device(), member.scalar_type());
+}
 
 int64_t largest(const Tensor& t) {
+  if (sparse::on_device::applies_to(t))
+    return t.numel() > 0 ? at::max(t).to(kLong).item().toLong() : -1;
   const Tensor held = t.to(kLong).contiguous();
   const int64_t n = held.numel();
   const int64_t* index_data = n > 0 ? held.data_ptr<int64_t>() : nullptr;
@@ -64,7 +69,7 @@ DimVector inferred_coo_size(const Tensor& indices, const Tensor& values) {
               "values must have at least one dimension, but got: ", values.sizes());
   DimVector size;
   for (int64_t d = 0; d < indices.size(0); ++d) {
-    const Tensor row = indices.select(0, d).to(kLong).contiguous();
+    const Tensor row = sparse::moved_to(indices.select(0, d), kCPU, kLong).contiguous();
     const int64_t* index_data = row.numel() > 0 ? row.data_ptr<int64_t>() : nullptr;
     parallel_for(0, row.numel(), 32768, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
@@ -111,14 +116,16 @@ DimVector inferred_compressed_size(const Tensor& compressed, const Tensor& plain
 Tensor checked_compressed(const Tensor& compressed, const Tensor& plain, const Tensor& values,
                           OptionalIntArrayRef size, MaybeType dtype, MaybeLayout given,
                           Layout layout, MaybeDevice device, MaybeBool pin_memory) {
-  check_options("sparse_compressed_tensor", given, layout, device, pin_memory);
+  check_options("sparse_compressed_tensor", given, layout, pin_memory);
   const DimVector wanted =
       size ? DimVector(*size) : inferred_compressed_size(compressed, plain, values, layout);
-  const Tensor held = typed(values, dtype);
+  const Tensor held = placed(typed(values, dtype), device, values);
+  const Tensor starts = placed(compressed, device, values), others = placed(plain, device, values);
   // Whether rows ascend is looked at where it matters (sparse::coalesced).
-  sparse::check_compressed(compressed, plain, held, wanted, layout, /*ordered=*/false);
-  return at::_sparse_compressed_tensor_unsafe(compressed, plain, held, IntArrayRef(wanted),
-                                              held.scalar_type(), layout, device, std::nullopt);
+  sparse::check_compressed(starts, others, held, wanted, layout, /*ordered=*/false);
+  return at::_sparse_compressed_tensor_unsafe(starts, others, held, IntArrayRef(wanted),
+                                              held.scalar_type(), layout, held.device(),
+                                              std::nullopt);
 }
 } // namespace
 
@@ -131,21 +138,23 @@ Tensor sparse_coo_tensor_size(IntArrayRef size, MaybeType dtype, MaybeLayout lay
 Tensor sparse_coo_tensor_with_dims(int64_t sparse_dim, int64_t dense_dim, IntArrayRef size,
                                    MaybeType dtype, MaybeLayout layout, MaybeDevice device,
                                    MaybeBool pin_memory) {
-  check_options("sparse_coo_tensor", layout, Layout::Sparse, device, pin_memory);
+  check_options("sparse_coo_tensor", layout, Layout::Sparse, pin_memory);
   TORCH_CHECK(sparse_dim >= 0 && dense_dim >= 0 &&
                   sparse_dim + dense_dim == static_cast<int64_t>(size.size()),
               "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),
               ", sparse_dim = ", sparse_dim, ", dense_dim = ", dense_dim);
-  return sparse::empty_coo(size, sparse_dim, dtype ? *dtype : c10::get_default_dtype());
+  return sparse::empty_coo(size, sparse_dim, dtype ? *dtype : c10::get_default_dtype(),
+                           device.value_or(Device(kCPU)));
 }
 Tensor sparse_coo_tensor_sized(const Tensor& indices, const Tensor& values, IntArrayRef size,
                                MaybeType dtype, MaybeLayout layout, MaybeDevice device,
                                MaybeBool pin_memory, MaybeBool is_coalesced) {
-  const Tensor held = typed(values, dtype);
+  const Tensor held = placed(typed(values, dtype), device, values);
+  const Tensor places = placed(indices, device, values);
   // Whether the order bears out is_coalesced is looked at where it matters (sparse::coalesced).
-  sparse::check_coo(indices, held, size, false);
-  return at::_sparse_coo_tensor_unsafe(indices, held, size, held.scalar_type(), layout, device,
-                                       pin_memory, is_coalesced);
+  sparse::check_coo(places, held, size, false);
+  return at::_sparse_coo_tensor_unsafe(places, held, size, held.scalar_type(), layout,
+                                       held.device(), pin_memory, is_coalesced);
 }
 Tensor sparse_coo_tensor_inferred(const Tensor& indices, const Tensor& values, MaybeType dtype,
                                   MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory,
@@ -159,21 +168,23 @@ Tensor _sparse_coo_tensor_unsafe(const Tensor& indices, const Tensor& values, In
   TORCH_CHECK(indices.dim() >= 1 && values.dim() >= 1,
               "indices must be sparse_dim x nnz, but got: ", indices.sizes());
   const Tensor held = typed(values, dtype);
-  return at::_sparse_coo_tensor_with_dims_and_tensors(indices.size(0), held.dim() - 1, size,
-                                                      indices, held, held.scalar_type(), layout,
-                                                      device, pin_memory, is_coalesced);
+  return at::_sparse_coo_tensor_with_dims_and_tensors(
+      indices.size(0), held.dim() - 1, size, indices, held, held.scalar_type(), layout,
+      device.value_or(held.device()), pin_memory, is_coalesced);
 }
 Tensor sparse_coo_tensor_of(int64_t sparse_dim, int64_t dense_dim, IntArrayRef size,
                             const Tensor& indices, const Tensor& values, MaybeType dtype,
                             MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory,
                             MaybeBool is_coalesced) {
-  check_options("sparse_coo_tensor", layout, Layout::Sparse, device, pin_memory);
+  check_options("sparse_coo_tensor", layout, Layout::Sparse, pin_memory);
   TORCH_CHECK(indices.dim() == 2 && indices.size(0) == sparse_dim && values.dim() - 1 == dense_dim,
               "indices must be sparse_dim x nnz and values nnz x dense_dim, but got: ",
               indices.sizes(), " and ", values.sizes());
   TORCH_CHECK(indices.scalar_type() == kLong || indices.scalar_type() == kInt,
               "indices must be an int64 or int32 tensor, but got ", indices.scalar_type());
-  return sparse::make_coo(indices, typed(values, dtype), size, is_coalesced.value_or(false));
+  return sparse::make_coo(placed(indices, device, values),
+                          placed(typed(values, dtype), device, values), size,
+                          is_coalesced.value_or(false));
 }
 void _validate_sparse_coo_tensor_args(const Tensor& indices, const Tensor& values, IntArrayRef size,
                                       MaybeBool is_coalesced, MaybeBool) {
@@ -198,8 +209,8 @@ void _validate_sparse_coo_tensor_args(const Tensor& indices, const Tensor& value
       const Tensor& compressed, const Tensor& plain, const Tensor& values, IntArrayRef size,       \
       MaybeType dtype, MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory) {             \
     return at::_sparse_compressed_tensor_unsafe(compressed, plain, values, size, dtype,            \
-                                                layout ? *layout : Layout::Kind, device,           \
-                                                pin_memory);                                       \
+                                                layout ? *layout : Layout::Kind,                   \
+                                                device.value_or(values.device()), pin_memory);     \
   }                                                                                                \
   void _validate_sparse_##name##_tensor_args(const Tensor& compressed, const Tensor& plain,        \
                                              const Tensor& values, IntArrayRef size, MaybeBool) {  \
@@ -235,8 +246,10 @@ Tensor sparse_compressed_tensor_sized(const Tensor& compressed, const Tensor& pl
 Tensor sparse_compressed_tensor_of(const Tensor& compressed, const Tensor& plain,
                                    const Tensor& values, IntArrayRef size, MaybeType dtype,
                                    MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory) {
-  check_options("sparse_compressed_tensor", layout, required(layout), device, pin_memory);
-  return sparse::make_compressed(*layout, compressed, plain, typed(values, dtype), size);
+  check_options("sparse_compressed_tensor", layout, required(layout), pin_memory);
+  return sparse::make_compressed(*layout, placed(compressed, device, values),
+                                 placed(plain, device, values),
+                                 placed(typed(values, dtype), device, values), size);
 }
 void _validate_sparse_compressed_tensor_args(const Tensor& compressed, const Tensor& plain,
                                              const Tensor& values, IntArrayRef size, Layout layout,
@@ -413,7 +426,7 @@ Tensor& sparse_resize_and_clear_(Tensor& self, IntArrayRef size, int64_t sparse_
               "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (", dense_dim,
               "), but got ", size.size());
   sparse::coo(self, "sparse_resize_and_clear_");
-  sparse::become(self, sparse::empty_coo(size, sparse_dim, self.scalar_type()));
+  sparse::become(self, sparse::empty_coo(size, sparse_dim, self.scalar_type(), self.device()));
   return self;
 }
 Tensor& resize_as_sparse_(Tensor& self, const Tensor& the_template) {
@@ -440,6 +453,10 @@ Tensor indices_to_starts(const Tensor& self, int64_t size, bool out_int32) {
               " dimensional tensor.");
   TORCH_CHECK(self.dim() == 1 && size >= 0 && size < INT64_MAX,
               "_convert_indices_from_coo_to_csr: expected a list of rows and their number");
+  if (sparse::on_device::applies_to(self)) {
+    const Tensor starts = sparse::on_device::starts_of_rows(self.to(kLong), size);
+    return out_int32 ? starts.to(kInt) : starts;
+  }
   Tensor starts = at::zeros({size + 1}, TensorOptions(kLong));
   const Tensor rows = self.to(kLong).contiguous();
   int64_t* start = starts.data_ptr<int64_t>();
@@ -458,11 +475,12 @@ Tensor starts_to_indices(const Tensor& crow_indices, const Tensor& col_indices, 
               "_convert_indices_from_csr_to_coo: expected two lists of indices");
   const int64_t rows = crow_indices.numel() - 1, columns = largest(col_indices) + 1;
   const int64_t size[] = {rows, std::max<int64_t>(columns, 0)};
-  const Tensor ones = at::zeros({col_indices.numel()}, TensorOptions(kByte));
+  const Tensor ones = at::zeros({col_indices.numel()}, col_indices.options().dtype(kByte));
   const Tensor csr =
       sparse::make_compressed(Layout::SparseCsr, crow_indices, col_indices, ones, size);
   const Tensor both = sparse::coo(sparse::to_coo(csr), "convert").indices;
-  Tensor out = detail::empty({2, col_indices.numel()}, out_int32 ? kInt : kLong);
+  Tensor out =
+      detail::empty({2, col_indices.numel()}, out_int32 ? kInt : kLong, col_indices.device());
   out.select(0, transpose ? 1 : 0).copy_(both.select(0, 0));
   out.select(0, transpose ? 0 : 1).copy_(both.select(0, 1));
   return out;

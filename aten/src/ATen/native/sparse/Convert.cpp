@@ -4,17 +4,23 @@
 #include <algorithm>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/sparse/DeviceIndex.h>
 #include <ATen/native/sparse/SparseTensor.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/any.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/floor_divide.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/nonzero.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/unbind.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
@@ -27,12 +33,13 @@ Tensor summed_rows(const Tensor& values, const Tensor& to, int64_t rows) {
   shape[0] = rows;
   const bool narrow = values.scalar_type() == kBool;
   const ScalarType type = narrow ? kByte : values.scalar_type();
-  const Tensor zeros = at::zeros(shape, TensorOptions(type));
+  const Tensor zeros = at::zeros(shape, values.options().dtype(type));
   const Tensor sums = at::index_add(zeros, 0, to, narrow ? values.to(kByte) : values);
   return narrow ? sums.to(kBool) : sums;
 }
 
 Tensor counts_to_starts(const Tensor& sorted_rows, int64_t rows) {
+  if (on_device::applies_to(sorted_rows)) return on_device::starts_of_rows(sorted_rows, rows);
   Tensor starts = at::zeros({rows + 1}, TensorOptions(kLong));
   int64_t* start = starts.data_ptr<int64_t>();
   const Tensor held = sorted_rows.contiguous();
@@ -50,6 +57,7 @@ Tensor counts_to_starts(const Tensor& sorted_rows, int64_t rows) {
 
 // The row of each element of a compressed tensor without batches.
 Tensor starts_to_rows(const Tensor& starts, int64_t nnz) {
+  if (on_device::applies_to(starts)) return on_device::rows_of_starts(starts, nnz);
   const Tensor held = starts.to(kLong).contiguous();
   const int64_t* start = held.data_ptr<int64_t>();
   Tensor rows = detail::empty({nnz}, kLong);
@@ -67,7 +75,7 @@ Tensor starts_to_rows(const Tensor& starts, int64_t nnz) {
 }
 
 Tensor stacked(const Tensor& first, const Tensor& second) {
-  Tensor out = detail::empty({2, first.numel()}, kLong);
+  Tensor out = detail::empty({2, first.numel()}, kLong, first.device());
   out.select(0, 0).copy_(first);
   out.select(0, 1).copy_(second);
   return out;
@@ -75,6 +83,7 @@ Tensor stacked(const Tensor& first, const Tensor& second) {
 } // namespace
 
 Tensor flat_indices(const Tensor& indices, IntArrayRef size) {
+  if (on_device::applies_to(indices)) return on_device::flat_indices(indices, size);
   const Tensor held = indices.contiguous();
   const int64_t rows = held.size(0), nnz = held.size(1);
   Tensor flat = at::zeros({nnz}, TensorOptions(kLong));
@@ -96,6 +105,7 @@ Tensor flat_indices(const Tensor& indices, IntArrayRef size) {
 }
 
 Tensor unflatten_indices(const Tensor& flat, IntArrayRef size) {
+  if (on_device::applies_to(flat)) return on_device::unflatten_indices(flat, size);
   const int64_t rows = static_cast<int64_t>(size.size()), nnz = flat.numel();
   Tensor indices = detail::empty({rows, nnz}, kLong);
   if (nnz == 0 || rows == 0) return indices;
@@ -134,8 +144,21 @@ bool is_ascending(const Tensor& keys) {
 }
 } // namespace
 
+namespace {
+// Without a look at the order of a tensor that says it is coalesced, which would wait for the GPU.
+Tensor coalesced_on_device(const Tensor& self, const SparseTensorImpl& s) {
+  if (s.coalesced) return self;
+  const on_device::Distinct found = on_device::distinct_keys(flat_indices(s.indices, self.sizes()));
+  const Tensor indices =
+      unflatten_indices(found.keys, self.sizes().slice(0, static_cast<size_t>(s.sparse_dim)));
+  return make_coo(indices, summed_rows(s.values, found.number, found.keys.numel()), self.sizes(),
+                  true);
+}
+} // namespace
+
 Tensor coalesced(const Tensor& self) {
   const SparseTensorImpl& s = coo(self, "coalesce");
+  if (on_device::applies_to(s.indices)) return coalesced_on_device(self, s);
   const int64_t nnz = s.nnz();
   const Tensor flat = flat_indices(s.indices, self.sizes());
   // The flag may be a caller's claim (_coalesced_, is_coalesced=True): what relies on the order
@@ -167,7 +190,7 @@ Tensor batch_to_dense(const Tensor& self, const SparseTensorImpl& s) {
   const std::vector<Tensor> matrices = matrices_of(self);
   DimVector shape{static_cast<int64_t>(matrices.size())};
   for (int64_t extent : self.sizes().slice(batch)) shape.push_back(extent);
-  Tensor out = at::zeros(shape, TensorOptions(self.scalar_type()));
+  Tensor out = at::zeros(shape, s.values.options());
   for (size_t i = 0; i < matrices.size(); ++i, check_interrupt())
     out.select(0, static_cast<int64_t>(i)).copy_(to_dense(matrices[i]));
   return out.view(self.sizes());
@@ -179,12 +202,12 @@ Tensor batch_to_coo(const Tensor& self, const SparseTensorImpl& s) {
   const IntArrayRef outer = self.sizes().slice(0, batch);
   const std::vector<Tensor> matrices = matrices_of(self);
   const int64_t dims = static_cast<int64_t>(batch) + 2;
-  if (matrices.empty()) return empty_coo(self.sizes(), dims, self.scalar_type());
+  if (matrices.empty()) return empty_coo(self.sizes(), dims, self.scalar_type(), self.device());
   std::vector<Tensor> columns, values;
   for (size_t i = 0; i < matrices.size(); ++i, check_interrupt()) {
     const Tensor elements = to_coo(matrices[i]);
     const SparseTensorImpl& held = coo(elements, "to_sparse");
-    const Tensor number = at::full({held.nnz()}, static_cast<int64_t>(i), TensorOptions(kLong));
+    const Tensor number = at::full({held.nnz()}, static_cast<int64_t>(i), held.indices.options());
     const Tensor both[] = {unflatten_indices(number, outer), held.indices};
     columns.push_back(at::cat(TensorList(both, 2), 0));
     values.push_back(held.values);
@@ -228,6 +251,16 @@ Tensor blocks_to_coo(const SparseTensorImpl& s, const Tensor& rows, const Tensor
   const int64_t nnz = s.values.size(0), b0 = s.values.size(1), b1 = s.values.size(2);
   DimVector shape{nnz * b0 * b1};
   for (int64_t d = 3; d < s.values.dim(); ++d) shape.push_back(s.values.size(d));
+  if (on_device::applies_to(rows)) {
+    const TensorOptions longs = rows.options();
+    const Tensor y = at::add(at::mul(rows, Scalar(b0)).view({nnz, 1, 1}),
+                             at::arange(b0, longs).view({1, b0, 1}));
+    const Tensor x = at::add(at::mul(columns, Scalar(b1)).view({nnz, 1, 1}),
+                             at::arange(b1, longs).view({1, 1, b1}));
+    const IntArrayRef all = s.values.sizes().slice(0, 3);
+    const Tensor places = stacked(y.expand(all).reshape({-1}), x.expand(all).reshape({-1}));
+    return coalesced(make_coo(places, s.values.reshape(shape), size, false));
+  }
   Tensor indices = detail::empty({2, shape[0]}, kLong);
   int64_t* index_data = shape[0] > 0 ? indices.data_ptr<int64_t>() : nullptr;
   const Tensor r = rows.contiguous(), c = columns.contiguous();
@@ -271,25 +304,21 @@ Tensor coo_to_compressed(const Tensor& self, Layout layout) {
                          values, self.sizes());
 }
 
-// The blocks of a COO matrix that hold an element, each as a dense tile.
-Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
-  TORCH_CHECK(blocksize.size() == 2 && blocksize[0] > 0 && blocksize[1] > 0,
-              "blocksize needs to be a tuple of two positive numbers, but got ", blocksize);
-  TORCH_CHECK(self.size(0) % blocksize[0] == 0 && self.size(1) % blocksize[1] == 0,
-              "tensor sparse size (", self.size(0), ",", self.size(1),
-              ") must be divisible by given blocksize (", blocksize[0], ",", blocksize[1], ")");
-  const Tensor sorted = coalesced(self);
-  const SparseTensorImpl& s = coo(sorted, "to_sparse");
-  const int64_t nnz = s.nnz(), b0 = blocksize[0], b1 = blocksize[1];
-  const int64_t grid[] = {self.size(0) / b0, self.size(1) / b1};
-  const bool rows = by_rows(layout);
-  const Tensor held = s.indices.contiguous();
+// Which tiles of a grid hold an element, by their numbers along the layout, and where each element
+// stands among the elements of these tiles.
+struct Tiles {
+  Tensor first, place;
+};
+Tiles tiles_of(const Tensor& indices, IntArrayRef size, const int64_t* grid, IntArrayRef blocksize,
+               bool rows) {
+  const int64_t nnz = indices.size(1), b0 = blocksize[0], b1 = blocksize[1];
+  const Tensor held = indices.contiguous();
   const int64_t* index_data = nnz > 0 ? held.data_ptr<int64_t>() : nullptr;
   Tensor tile = detail::empty({nnz}, kLong), inside = detail::empty({nnz}, kLong);
   Steps steps;
   for (int64_t i = 0; i < nnz; ++i, steps.add(32)) {
     const int64_t y = index_data[i], x = index_data[nnz + i];
-    TORCH_CHECK_INDEX(y >= 0 && y < self.size(0) && x >= 0 && x < self.size(1),
+    TORCH_CHECK_INDEX(y >= 0 && y < size[0] && x >= 0 && x < size[1],
                       "index out of range in a sparse tensor");
     tile.data_ptr<int64_t>()[i] = rows ? y / b0 * grid[1] + x / b1 : x / b1 * grid[0] + y / b0;
     inside.data_ptr<int64_t>()[i] = y % b0 * b1 + x % b1;
@@ -302,11 +331,42 @@ Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
     if (i == 0 || key != keys.data_ptr<int64_t>()[i - 1]) first.data_ptr<int64_t>()[tiles++] = key;
     place.data_ptr<int64_t>()[from] = (tiles - 1) * b0 * b1 + inside.data_ptr<int64_t>()[from];
   }
+  return {first.narrow(0, 0, tiles), place};
+}
+Tiles tiles_on_device(const Tensor& indices, const int64_t* grid, IntArrayRef blocksize,
+                      bool rows) {
+  const Tensor y = indices.select(0, 0), x = indices.select(0, 1);
+  const Scalar b0(blocksize[0]), b1(blocksize[1]);
+  const Tensor down = at::floor_divide(y, b0), across = at::floor_divide(x, b1);
+  const Tensor tile = rows ? at::add(at::mul(down, Scalar(grid[1])), across)
+                           : at::add(at::mul(across, Scalar(grid[0])), down);
+  const Tensor inside = at::add(at::mul(at::remainder(y, b0), b1), at::remainder(x, b1));
+  const on_device::Distinct found = on_device::distinct_keys(tile);
+  const Scalar elements(blocksize[0] * blocksize[1]);
+  return {found.keys, at::add(at::mul(found.number, elements), inside)};
+}
+
+// The blocks of a COO matrix that hold an element, each as a dense tile.
+Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
+  TORCH_CHECK(blocksize.size() == 2 && blocksize[0] > 0 && blocksize[1] > 0,
+              "blocksize needs to be a tuple of two positive numbers, but got ", blocksize);
+  TORCH_CHECK(self.size(0) % blocksize[0] == 0 && self.size(1) % blocksize[1] == 0,
+              "tensor sparse size (", self.size(0), ",", self.size(1),
+              ") must be divisible by given blocksize (", blocksize[0], ",", blocksize[1], ")");
+  const Tensor sorted = coalesced(self);
+  const SparseTensorImpl& s = coo(sorted, "to_sparse");
+  const int64_t b0 = blocksize[0], b1 = blocksize[1];
+  const int64_t grid[] = {self.size(0) / b0, self.size(1) / b1};
+  const bool rows = by_rows(layout);
+  const Tiles found = on_device::applies_to(s.indices)
+                          ? tiles_on_device(s.indices, grid, blocksize, rows)
+                          : tiles_of(s.indices, self.sizes(), grid, blocksize, rows);
+  const int64_t tiles = found.first.numel();
   DimVector shape{tiles, b0, b1};
   for (int64_t d = 2; d < self.dim(); ++d) shape.push_back(self.size(d));
-  const Tensor values = summed_rows(s.values, place, tiles * b0 * b1).view(shape);
+  const Tensor values = summed_rows(s.values, found.place, tiles * b0 * b1).view(shape);
   const int64_t extents[] = {grid[rows ? 0 : 1], grid[rows ? 1 : 0]};
-  const Tensor pairs = unflatten_indices(first.narrow(0, 0, tiles), IntArrayRef(extents, 2));
+  const Tensor pairs = unflatten_indices(found.first, IntArrayRef(extents, 2));
   return make_compressed(layout, counts_to_starts(pairs.select(0, 0), extents[0]),
                          pairs.select(0, 1).contiguous(), values, self.sizes());
 }
@@ -397,6 +457,28 @@ Tensor to_layout_of(const Tensor& made, const Tensor& like) {
   return indexed_like(to_layout(made, like.layout(), tile, std::nullopt), like);
 }
 
+namespace {
+// Where each wanted key stands in a sorted list of distinct ones; `missing` for those it lacks.
+Tensor places_or(const Tensor& keys, const Tensor& wanted_keys, int64_t missing) {
+  if (on_device::applies_to(keys)) {
+    const on_device::Found found = on_device::find_keys(keys, wanted_keys);
+    return at::where(found.is_there, found.place, Scalar(missing));
+  }
+  const int64_t known = keys.numel(), wanted = wanted_keys.numel();
+  Tensor place = detail::empty({wanted}, kLong);
+  const int64_t* begin = known > 0 ? keys.data_ptr<int64_t>() : nullptr;
+  const int64_t* keyed = wanted > 0 ? wanted_keys.data_ptr<int64_t>() : nullptr;
+  int64_t* to = wanted > 0 ? place.data_ptr<int64_t>() : nullptr;
+  parallel_for(0, wanted, 2048, [=](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t* hit = std::lower_bound(begin, begin + known, keyed[i]);
+      to[i] = hit != begin + known && *hit == keyed[i] ? hit - begin : missing;
+    }
+  });
+  return place;
+}
+} // namespace
+
 Tensor masked_by(const Tensor& self, const Tensor& mask) {
   TORCH_CHECK(self.sizes() == mask.sizes(),
               "sparse_mask(): operands have incompatible sizes; "
@@ -414,7 +496,7 @@ Tensor masked_by(const Tensor& self, const Tensor& mask) {
       for (size_t i = 0; i < matrices.size(); ++i) matrices[i] = masked_by(parts[i], matrices[i]);
       return batch_of(matrices, self.sizes().slice(0, static_cast<size_t>(batch)));
     }
-    const Tensor zeros = at::zeros(pattern.values.sizes(), TensorOptions(self.scalar_type()));
+    const Tensor zeros = at::zeros(pattern.values.sizes(), self.options().layout(kStrided));
     return to_layout_of(masked_by(self, to_coo(with_values(mask, zeros))), mask);
   }
   const SparseTensorImpl& m = coo(mask, "sparse_mask");
@@ -433,19 +515,10 @@ Tensor masked_by(const Tensor& self, const Tensor& mask) {
               "`mask`. Got `self.sparse_dim() == ",
               s.sparse_dim, "` != `mask.sparse_dim() == ", m.sparse_dim, "`.");
   const Tensor keys = flat_indices(s.indices, self.sizes());
-  const int64_t known = keys.numel(), wanted = flat.numel();
+  const int64_t known = keys.numel();
   // Row `known` of the values below is zero: what elements missing in self have.
-  Tensor place = detail::empty({wanted}, kLong);
-  const int64_t* begin = known > 0 ? keys.data_ptr<int64_t>() : nullptr;
-  const int64_t* keyed = wanted > 0 ? flat.data_ptr<int64_t>() : nullptr;
-  int64_t* to = wanted > 0 ? place.data_ptr<int64_t>() : nullptr;
-  parallel_for(0, wanted, 2048, [=](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t* hit = std::lower_bound(begin, begin + known, keyed[i]);
-      to[i] = hit != begin + known && *hit == keyed[i] ? hit - begin : known;
-    }
-  });
-  const Tensor padded = summed_rows(s.values, at::arange(known, TensorOptions(kLong)), known + 1);
+  const Tensor place = places_or(keys, flat, known);
+  const Tensor padded = summed_rows(s.values, at::arange(known, keys.options()), known + 1);
   return make_coo(m.indices, at::index_select(padded, 0, place), self.sizes(), m.coalesced);
 }
 

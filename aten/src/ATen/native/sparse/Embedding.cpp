@@ -1,18 +1,16 @@
 // Gradients that only some rows of a table have, as sparse tensors: what embedding, embedding_bag
 // and gather give where they were asked for it.
-#include <algorithm>
-
-#include <ATen/core/EmptyTensor.h>
 #include <ATen/native/sparse/Native.h>
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/embedding_sparse_backward.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/nonzero.h>
-#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -48,9 +46,7 @@ Tensor _embedding_bag_sparse_backward(const Tensor& grad, const Tensor& indices,
   Tensor scaled = grad;
   if (mode == 1) {
     // An empty bag divides nothing: its row is never picked.
-    Tensor counts = bag_size.to(kLong).clone();
-    for (int64_t i = 0; i < counts.numel(); ++i)
-      counts.data_ptr<int64_t>()[i] = std::max<int64_t>(1, counts.data_ptr<int64_t>()[i]);
+    const Tensor counts = at::clamp_min(bag_size, Scalar(1));
     scaled = at::div(grad, counts.narrow(0, 0, grad.size(0)).to(grad.scalar_type()).unsqueeze(1));
   }
   Tensor rows = at::index_select(scaled, 0, offset2bag);
@@ -66,22 +62,10 @@ Tensor _gather_sparse_backward(const Tensor& self, int64_t dim, const Tensor& in
                     " is out of range");
   TORCH_CHECK(index.dim() == rank && grad.sizes() == index.sizes(),
               "gather backward: the gradient and the index have different sizes");
-  TORCH_CHECK_NOT_IMPLEMENTED(index.is_cpu() && grad.is_cpu(), "gather: the gradient of type '",
-                              grad.scalar_type(), "' for sparse_grad=True is not implemented on ",
-                              grad.device());
-  const int64_t n = index.numel();
-  Tensor indices = detail::empty({rank, n}, kLong);
-  const Tensor held = index.to(kLong).contiguous();
-  dim = dim < 0 ? dim + rank : dim;
-  Steps steps;
-  for (int64_t i = 0; i < n && rank > 0; ++i, steps.add(8 * rank)) {
-    int64_t left = i;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      indices.data_ptr<int64_t>()[d * n + i] =
-          d == dim ? held.data_ptr<int64_t>()[i] : left % index.size(d);
-      left /= index.size(d);
-    }
-  }
+  // The coordinates of every element of the index, that of `dim` taken from the index itself.
+  const Tensor number = at::arange(index.numel(), TensorOptions(kLong).device(index.device()));
+  Tensor indices = sparse::unflatten_indices(number, index.sizes());
+  if (rank > 0) indices.select(0, dim < 0 ? dim + rank : dim).copy_(index.reshape({-1}));
   return rows_of_table(indices, grad.reshape({-1}), self.sizes());
 }
 

@@ -59,7 +59,7 @@ void on_values(const OperatorEntry& op, Stack& stack, bool linear) {
     self = inplace ? self : coalesced(self);
   }
   stack[0] = any_sparse(self, op.name).values;
-  if (out.defined()) stack.back() = detail::empty({0}, out.scalar_type());
+  if (out.defined()) stack.back() = detail::empty({0}, out.scalar_type(), out.device());
   op.call_boxed(stack);
   const Tensor values = stack.back().toTensor();
   stack.clear();

@@ -3,6 +3,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/GeneratedSupport.h>
+#include <ATen/native/sparse/DeviceIndex.h>
 #include <ATen/native/sparse/Kernels.h>
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/add.h>
@@ -16,6 +17,7 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/nonzero.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/t.h>
@@ -62,7 +64,7 @@ Tensor merged(const SparseTensorImpl& x, const SparseTensorImpl& y, const Tensor
   const Tensor rows[] = {as_type(x.values, second.scalar_type()), second};
   DimVector shape(second.sizes());
   shape[0] = count;
-  const Tensor zeros = at::zeros(shape, TensorOptions(second.scalar_type()));
+  const Tensor zeros = at::zeros(shape, second.options());
   const Tensor values = at::index_add(zeros, 0, place, at::cat(TensorList(rows, 2), 0));
   const Tensor indices =
       unflatten_indices(keys.narrow(0, 0, count), size.slice(0, static_cast<size_t>(x.sparse_dim)));
@@ -78,7 +80,8 @@ Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   const ScalarType type = promoted(a, b);
   Tensor second = as_type(y.values, type);
   if (!alpha.equal(int64_t(1))) second = at::mul(second, alpha);
-  if (type != kBool && x.values.is_contiguous() && y.values.is_contiguous())
+  if (type != kBool && x.values.is_contiguous() && y.values.is_contiguous() &&
+      !on_device::applies_to(x.indices))
     return merged(x, y, second, a.sizes());
   const Tensor columns[] = {x.indices, y.indices};
   const Tensor rows[] = {as_type(x.values, type), second};
@@ -178,15 +181,13 @@ void sub_inplace_handler(const OperatorEntry&, Stack& s) {
 }
 
 // ---- products, element by element
-Tensor mul_sparse(const Tensor& a, const Tensor& b) {
-  check_same_size("mul", a, b);
-  const Tensor x = coalesced(a), y = coalesced(b);
-  const SparseTensorImpl& p = coo(x, "mul");
-  const SparseTensorImpl& q = coo(y, "mul");
-  TORCH_CHECK(p.sparse_dim == q.sparse_dim,
-              "mul: operands have different sparse dimensions: ", p.sparse_dim, " and ",
-              q.sparse_dim);
-  const Tensor kp = flat_indices(p.indices, a.sizes()), kq = flat_indices(q.indices, a.sizes());
+// The positions of the keys that two sorted lists have in common, in each of them.
+std::pair<Tensor, Tensor> in_both(const Tensor& kp, const Tensor& kq) {
+  if (on_device::applies_to(kp)) {
+    const on_device::Found found = on_device::find_keys(kq, kp);
+    const Tensor from_p = at::nonzero(found.is_there).view({-1});
+    return {from_p, at::index_select(found.place, 0, from_p)};
+  }
   const int64_t n = kp.numel(), m = kq.numel();
   Tensor from_p = detail::empty({std::min(n, m)}, kLong);
   Tensor from_q = detail::empty({std::min(n, m)}, kLong);
@@ -205,8 +206,18 @@ Tensor mul_sparse(const Tensor& a, const Tensor& b) {
     i += left <= right;
     j += right <= left;
   }
-  from_p = from_p.narrow(0, 0, both);
-  from_q = from_q.narrow(0, 0, both);
+  return {from_p.narrow(0, 0, both), from_q.narrow(0, 0, both)};
+}
+Tensor mul_sparse(const Tensor& a, const Tensor& b) {
+  check_same_size("mul", a, b);
+  const Tensor x = coalesced(a), y = coalesced(b);
+  const SparseTensorImpl& p = coo(x, "mul");
+  const SparseTensorImpl& q = coo(y, "mul");
+  TORCH_CHECK(p.sparse_dim == q.sparse_dim,
+              "mul: operands have different sparse dimensions: ", p.sparse_dim, " and ",
+              q.sparse_dim);
+  const auto [from_p, from_q] =
+      in_both(flat_indices(p.indices, a.sizes()), flat_indices(q.indices, a.sizes()));
   const Tensor values =
       at::mul(at::index_select(p.values, 0, from_p), at::index_select(q.values, 0, from_q));
   return make_coo(at::index_select(p.indices, 1, from_p), values, a.sizes(), true);
@@ -307,11 +318,23 @@ void detach_handler(const OperatorEntry&, Stack& s) {
   answer(s, Tensor(std::move(impl)));
 }
 void self_handler(const OperatorEntry&, Stack& s) { answer(s, s[0].toTensor()); }
-void to_copy_handler(const OperatorEntry&, Stack& s) {
+// On another device.
+Tensor moved(const Tensor& self, Device device, bool non_blocking) {
+  const SparseTensorImpl& s = any_sparse(self, "to");
+  const auto there = [&](const Tensor& member) {
+    return moved_to(member, device, member.scalar_type(), non_blocking);
+  };
+  if (self.layout() == Layout::Sparse)
+    return make_coo(there(s.indices), there(s.values), self.sizes(), s.coalesced);
+  return make_compressed(self.layout(), there(s.indices), there(s.plain), there(s.values),
+                         self.sizes());
+}
+void to_copy_handler(const OperatorEntry& op, Stack& s) {
   const Tensor self = s[0].toTensor();
-  TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice().is_cpu(),
-                              "to(device): a tensor of layout ", self.layout(), " and dtype ",
-                              self.scalar_type(), " cannot be moved to another device");
+  if (!s[3].isNone() && s[3].toDevice() != self.device()) {
+    s[0] = moved(self, s[3].toDevice(), s[5].toBool());
+    return to_copy_handler(op, s);
+  }
   const ScalarType type = s[1].isNone() ? self.scalar_type() : s[1].toScalarType();
   const Layout layout = s[2].isNone() ? self.layout() : s[2].toLayout();
   const SparseTensorImpl& held = any_sparse(self, "to");
@@ -327,31 +350,35 @@ void copy_handler(const OperatorEntry&, Stack& s) {
               "copy_() between dense and sparse Tensors is not implemented! Found self layout = ",
               self.layout(), " and src layout = ", from.layout());
   if (!self.is_same(from)) {
-    const SparseTensorImpl& held = any_sparse(from, "copy_");
-    become(self, copied(with_values(from, as_type(held.values, self.scalar_type()))));
+    const Tensor here =
+        from.device() == self.device() ? from : moved(from, self.device(), s[2].toBool());
+    const SparseTensorImpl& held = any_sparse(here, "copy_");
+    become(self, copied(with_values(here, as_type(held.values, self.scalar_type()))));
   }
   answer(s, self);
 }
 Tensor without_elements(const Tensor& self, ScalarType type, Layout layout) {
-  if (layout == kStrided) return at::zeros(self.sizes(), TensorOptions(type));
+  const Device device = self.device();
+  if (layout == kStrided) return at::zeros(self.sizes(), TensorOptions(type).device(device));
   if (is_compressed(self.layout()) && layout == self.layout()) {
     const SparseTensorImpl& held = any_sparse(self, "zeros_like");
     return make_compressed(layout, at::zeros(held.indices.sizes(), held.indices.options()),
                            held.plain.narrow(-1, 0, 0).clone(),
                            held.values.narrow(held.indices.dim() - 1, 0, 0).to(type), self.sizes());
   }
-  if (is_compressed(layout)) return empty_compressed(self.sizes(), layout, type);
+  if (is_compressed(layout)) return empty_compressed(self.sizes(), layout, type, device);
   const int64_t dims =
       self.layout() == Layout::Sparse ? any_sparse(self, "zeros_like").sparse_dim : self.dim();
-  return empty_coo(self.sizes(), dims, type);
+  return empty_coo(self.sizes(), dims, type, device);
 }
 // Nothing stored is zero everywhere; of COO tensors empty_like does the same.
 void zeros_like_handler(const OperatorEntry&, Stack& s) {
   const Tensor self = s[0].toTensor();
   const ScalarType type = s[1].isNone() ? self.scalar_type() : s[1].toScalarType();
   TORCH_CHECK(s[5].isNone(), "memory format option is only supported by strided tensors");
-  TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice().is_cpu(),
-                              "zeros_like of a sparse tensor is only implemented on cpu");
+  TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice() == self.device(),
+                              "zeros_like of a sparse tensor is only implemented on its device, ",
+                              self.device());
   answer(s, without_elements(self, type, s[2].isNone() ? self.layout() : s[2].toLayout()));
 }
 // new_zeros and new_empty: of the same layout and another size.
@@ -360,11 +387,11 @@ void new_zeros_handler(const OperatorEntry&, Stack& s) {
   const ScalarType type = s[2].isNone() ? self.scalar_type() : s[2].toScalarType();
   const Layout layout = s[3].isNone() ? self.layout() : s[3].toLayout();
   const std::vector<int64_t> size = s[1].toIntList();
-  TORCH_CHECK_NOT_IMPLEMENTED(s[4].isNone() || s[4].toDevice().is_cpu(),
-                              "new_zeros of a sparse tensor is only implemented on cpu");
-  if (layout == kStrided) return answer(s, at::zeros(size, TensorOptions(type)));
-  answer(s, is_compressed(layout) ? empty_compressed(size, layout, type)
-                                  : empty_coo(size, static_cast<int64_t>(size.size()), type));
+  const Device device = s[4].isNone() ? self.device() : s[4].toDevice();
+  if (layout == kStrided) return answer(s, at::zeros(size, TensorOptions(type).device(device)));
+  answer(s, is_compressed(layout)
+                ? empty_compressed(size, layout, type, device)
+                : empty_coo(size, static_cast<int64_t>(size.size()), type, device));
 }
 void zero_handler(const OperatorEntry&, Stack& s) {
   Tensor self = s[0].toTensor();
@@ -375,7 +402,7 @@ void zero_handler(const OperatorEntry&, Stack& s) {
 void zeros_out_handler(const OperatorEntry&, Stack& s) {
   const std::vector<int64_t> size = s[0].toIntList();
   const Tensor out = s.back().toTensor();
-  become(out, empty_coo(size, static_cast<int64_t>(size.size()), out.scalar_type()));
+  become(out, empty_coo(size, static_cast<int64_t>(size.size()), out.scalar_type(), out.device()));
   answer(s, out);
 }
 void never_handler(const OperatorEntry&, Stack& s) {
@@ -491,7 +518,7 @@ void triangular_solve_handler(const OperatorEntry&, Stack& s) {
   const Tensor solution = solved(s);
   s.clear();
   s.emplace_back(solution);
-  s.emplace_back(detail::empty({0}, solution.scalar_type()));
+  s.emplace_back(detail::empty({0}, solution.scalar_type(), solution.device()));
 }
 void triangular_solve_out_handler(const OperatorEntry&, Stack& s) {
   const Tensor solution = solved(s), out = s[5].toTensor(), rest = s[6].toTensor();

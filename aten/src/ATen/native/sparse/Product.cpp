@@ -8,8 +8,11 @@
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/Checks.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/sparse/DeviceIndex.h>
+#include <ATen/native/sparse/DeviceProduct.h>
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/linalg_solve_triangular.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/t.h>
 #include <ATen/ops/zeros.h>
@@ -31,17 +34,24 @@ void check_matrices(const Tensor& self, const Tensor& other) {
               " != ", native::c_type_name(other.scalar_type()));
 }
 
+on_device::RowLists row_lists(const Tensor& matrix) {
+  const Tensor csr = to_layout(matrix, Layout::SparseCsr, std::nullopt, std::nullopt);
+  const SparseTensorImpl& s = compressed(csr, "mm");
+  TORCH_CHECK_NOT_IMPLEMENTED(s.indices.dim() == 1 && s.dense_dim == 0,
+                              "mm is not implemented for batched or hybrid tensors of layout ",
+                              matrix.layout());
+  return {s.indices.to(kLong).contiguous(), s.plain.to(kLong).contiguous(), s.values.contiguous()};
+}
+
+void check_one_device(const Tensor& a, const Tensor& b) {
+  TORCH_CHECK(a.device() == b.device(),
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              a.device(), " and ", b.device(), "!");
+}
+
 // Rows of a matrix as starts and columns, every number checked against its size.
-struct Rows {
-  explicit Rows(const Tensor& matrix)
-      : csr(to_layout(matrix, Layout::SparseCsr, std::nullopt, std::nullopt)) {
-    const SparseTensorImpl& s = compressed(csr, "mm");
-    TORCH_CHECK_NOT_IMPLEMENTED(s.indices.dim() == 1 && s.dense_dim == 0,
-                                "mm is not implemented for batched or hybrid tensors of layout ",
-                                matrix.layout());
-    starts = s.indices.to(kLong).contiguous();
-    columns = s.plain.to(kLong).contiguous();
-    values = s.values.contiguous();
+struct Rows : on_device::RowLists {
+  explicit Rows(const Tensor& matrix) : RowLists(row_lists(matrix)) {
     const int64_t nnz = columns.numel(), n = starts.numel() - 1;
     start = starts.data_ptr<int64_t>();
     column = nnz > 0 ? columns.data_ptr<int64_t>() : nullptr;
@@ -54,7 +64,6 @@ struct Rows {
       good = column[i] >= 0 && column[i] < width;
     TORCH_CHECK_INDEX(good, "mm: the indices of the sparse matrix are out of range");
   }
-  Tensor csr, starts, columns, values;
   const int64_t* start;
   const int64_t* column;
 };
@@ -62,6 +71,9 @@ struct Rows {
 
 Tensor times_dense(const Tensor& self, const Tensor& dense) {
   check_matrices(self, dense);
+  check_one_device(self, dense);
+  if (on_device::applies_to(dense))
+    return on_device::times_dense(row_lists(self), self.size(0), dense);
   const Rows rows(self);
   const int64_t n = self.size(0), k = dense.size(1);
   Tensor out = at::zeros({n, k}, TensorOptions(dense.scalar_type()));
@@ -131,8 +143,22 @@ template <class T> void merge_rows(const Rows& a, const T* va, const Rows& b, co
 }
 } // namespace
 
+namespace {
+// All products of elements, those of equal places then summed.
+Tensor times_on_device(const Tensor& self, const Tensor& other) {
+  const on_device::Elements all =
+      on_device::products_of_elements(row_lists(self), row_lists(other));
+  const int64_t size[] = {self.size(0), other.size(1)};
+  const Tensor out = coalesced(make_coo(all.indices, all.values, size, false));
+  if (self.layout() == Layout::Sparse) return out;
+  return to_layout(out, Layout::SparseCsr, std::nullopt, std::nullopt);
+}
+} // namespace
+
 Tensor times_sparse(const Tensor& self, const Tensor& other) {
   check_matrices(self, other);
+  check_one_device(self, other);
+  if (on_device::applies_to(any_sparse(self, "mm").indices)) return times_on_device(self, other);
   const Rows a(self), b(other);
   const int64_t n = self.size(0), k = other.size(1);
   Tensor starts = at::zeros({n + 1}, TensorOptions(kLong)), plain, values;
@@ -199,7 +225,10 @@ Tensor solve_triangle(const Tensor& matrix, const Tensor& b, bool upper, bool tr
   TORCH_CHECK(matrix.scalar_type() == b.scalar_type(),
               "triangular_solve: Expected b and A to have the same dtype, but got ",
               b.scalar_type(), " and ", matrix.scalar_type());
+  check_one_device(matrix, b);
   const Tensor used = transpose ? at::t(matrix) : matrix;
+  if (on_device::applies_to(b))
+    return at::linalg_solve_triangular(to_dense(used), b, upper != transpose, true, unitriangular);
   const Rows rows(used);
   Tensor x = b.contiguous().clone();
   const int64_t n = b.size(0), width = b.size(1);

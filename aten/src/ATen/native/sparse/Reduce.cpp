@@ -4,6 +4,8 @@
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/sparse/DeviceIndex.h>
+#include <ATen/native/sparse/DeviceProduct.h>
 #include <ATen/native/sparse/Native.h>
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
@@ -57,11 +59,10 @@ std::vector<bool> reduced_dims(const Tensor& self, IntArrayRef dim) {
 
 // Rows of `indices` that stay, in order.
 Tensor kept_rows(const Tensor& indices, const std::vector<bool>& reduced) {
-  Tensor rows = detail::empty({indices.size(0)}, kLong);
-  int64_t n = 0;
+  DimVector rows;
   for (int64_t d = 0; d < indices.size(0); ++d)
-    if (!reduced[static_cast<size_t>(d)]) rows.data_ptr<int64_t>()[n++] = d;
-  return at::index_select(indices, 0, rows.narrow(0, 0, n));
+    if (!reduced[static_cast<size_t>(d)]) rows.push_back(d);
+  return at::index_select(indices, 0, sparse::on_device::list_of(rows, indices.device()));
 }
 } // namespace
 
@@ -111,12 +112,12 @@ Tensor sparse_sum_backward(const Tensor& grad, const Tensor& self, IntArrayRef d
   Tensor rows;
   if (kept > 0) {
     const Tensor indices = kept_rows(s.indices, reduced);
-    const Tensor pattern =
-        sparse::empty_coo(grad.sizes(), kept, grad.scalar_type()); // gives the shape of values
+    const Tensor pattern = sparse::empty_coo(grad.sizes(), kept, grad.scalar_type(),
+                                             grad.device()); // gives the shape of values
     DimVector shape(sparse::coo(pattern, "_sparse_sum_backward").values.sizes());
     shape[0] = s.nnz();
-    const Tensor wanted = sparse::make_coo(
-        indices, at::zeros(shape, TensorOptions(grad.scalar_type())), grad.sizes(), false);
+    const Tensor none = at::zeros(shape, grad.options().layout(kStrided));
+    const Tensor wanted = sparse::make_coo(indices, none, grad.sizes(), false);
     rows = sparse::coo(sparse::masked_by(grad, wanted), "_sparse_sum_backward").values;
   } else {
     rows = grad.layout() == kStrided ? grad : sparse::to_dense(grad);
@@ -135,6 +136,12 @@ struct Groups {
     for (int64_t d = 0; d < s.sparse_dim; ++d)
       if (d != dim) rest.push_back(size[static_cast<size_t>(d)]);
     const Tensor flat = sparse::flat_indices(kept_rows(s.indices, drop), rest);
+    if (sparse::on_device::applies_to(flat)) {
+      const sparse::on_device::Distinct found = sparse::on_device::distinct_keys(flat);
+      number = found.number;
+      count = found.keys.numel();
+      return;
+    }
     const auto [keys, order] = at::sort(flat, std::optional<bool>(true), 0, false);
     number = detail::empty({flat.numel()}, kLong);
     Steps steps;
@@ -257,7 +264,7 @@ Tensor sparse_mm_reduce(const Tensor& sparse, const Tensor& dense, std::string_v
   if (reduce == "mean" && sparse::is_sparse_layout(sparse.layout()) && sparse.dim() == 2) {
     const Tensor elements = sparse::coalesced(sparse::to_coo(sparse.detach()));
     const SparseTensorImpl& s = sparse::coo(elements, "mm");
-    const TensorOptions options(dense.scalar_type());
+    const TensorOptions options = dense.options();
     const Tensor ones = at::full({s.nnz()}, 1, options);
     // A row without elements has a sum of zero, which any count leaves as it is.
     Tensor counts =
@@ -318,11 +325,9 @@ Tensor sparse_sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor
               self.sizes(), ") do not fit");
   const Tensor elements = sparse::to_coo(self);
   const Tensor places = sparse::coo(elements, "sampled_addmm").indices;
-  const Tensor rows = at::index_select(mat1, 0, places.select(0, 0));
-  const Tensor columns = at::index_select(at::t(mat2), 0, places.select(0, 1));
-  const int64_t last[] = {1};
-  Tensor values =
-      at::mul(at::sum(at::mul(rows, columns), OptionalIntArrayRef(IntArrayRef(last))), alpha);
+  Tensor values = at::mul(
+      sparse::on_device::products_at(places.select(0, 0), places.select(0, 1), mat1, at::t(mat2)),
+      alpha);
   values = at::add(values, sparse::coo(elements, "sampled_addmm").values, beta);
   return sparse::to_layout(sparse::with_values(elements, values), self.layout(), std::nullopt,
                            std::nullopt);
@@ -339,7 +344,7 @@ Tensor spdiags(const Tensor& diagonals, const Tensor& offsets, IntArrayRef shape
               shift.scalar_type());
   TORCH_CHECK(rows.size(0) == shift.numel(), "Number of diagonals (", rows.size(0),
               ") does not match the number of offsets (", shift.numel(), ")");
-  const Tensor held = shift.contiguous();
+  const Tensor held = sparse::moved_to(shift, kCPU, kLong).contiguous();
   std::vector<int64_t> y, x, from;
   Steps steps;
   for (int64_t k = 0; k < held.numel(); ++k, steps.add(k)) {
@@ -362,8 +367,11 @@ Tensor spdiags(const Tensor& diagonals, const Tensor& offsets, IntArrayRef shape
     indices.data_ptr<int64_t>()[n + i] = x[static_cast<size_t>(i)];
     picked.data_ptr<int64_t>()[i] = from[static_cast<size_t>(i)];
   }
-  const Tensor values = at::index_select(rows.reshape({-1}), 0, picked);
-  const Tensor out = sparse::make_coo(indices, values, shape, false);
+  const Device device = diagonals.device();
+  const Tensor values =
+      at::index_select(rows.reshape({-1}), 0, sparse::moved_to(picked, device, kLong));
+  const Tensor out =
+      sparse::make_coo(sparse::moved_to(indices, device, kLong), values, shape, false);
   const Layout wanted = layout.value_or(Layout::Sparse);
   TORCH_CHECK(wanted == Layout::Sparse || wanted == Layout::SparseCsr ||
                   wanted == Layout::SparseCsc,

@@ -7,17 +7,28 @@
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/sparse/DeviceIndex.h>
 #include <ATen/native/sparse/Kernels.h>
 #include <ATen/ops/_sparse_sum.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/any.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/floor_divide.h>
+#include <ATen/ops/ge.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_or.h>
+#include <ATen/ops/lt.h>
+#include <ATen/ops/nonzero.h>
 #include <ATen/ops/remainder.h>
 #include <ATen/ops/select.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
@@ -41,8 +52,7 @@ Tensor permuted(const Tensor& self, IntArrayRef dims) {
               "permute(sparse_coo): number of dimensions in the tensor input does not match the "
               "length of the desired ordering of dimensions i.e. input.dim() = ",
               rank, " is not equal to len(dims) = ", dims.size());
-  Tensor rows = detail::empty({s.sparse_dim}, kLong);
-  DimVector size, inner{0};
+  DimVector size, inner{0}, rows;
   std::vector<bool> used(static_cast<size_t>(rank), false);
   bool same = true;
   for (int64_t i = 0; i < rank; ++i) {
@@ -55,12 +65,13 @@ Tensor permuted(const Tensor& self, IntArrayRef dims) {
     size.push_back(self.size(d));
     same &= i == d || i >= s.sparse_dim;
     if (i < s.sparse_dim) {
-      rows.data_ptr<int64_t>()[i] = d;
+      rows.push_back(d);
     } else {
       inner.push_back(d - s.sparse_dim + 1);
     }
   }
-  return make_coo(at::index_select(s.indices, 0, rows), s.values.permute(inner), size,
+  const Tensor order = on_device::list_of(rows, s.indices.device());
+  return make_coo(at::index_select(s.indices, 0, order), s.values.permute(inner), size,
                   s.coalesced && same);
 }
 Tensor transposed(const Tensor& self, int64_t a, int64_t b) {
@@ -112,8 +123,7 @@ void unsqueeze_handler(const OperatorEntry&, Stack& stack) {
            make_coo(s.indices, s.values.unsqueeze(dim - s.sparse_dim + 1), size, s.coalesced));
     return;
   }
-  const Tensor parts[] = {s.indices.narrow(0, 0, dim),
-                          at::zeros({1, s.nnz()}, TensorOptions(kLong)),
+  const Tensor parts[] = {s.indices.narrow(0, 0, dim), at::zeros({1, s.nnz()}, s.indices.options()),
                           s.indices.narrow(0, dim, s.sparse_dim - dim)};
   answer(stack, make_coo(at::cat(TensorList(parts, 3), 0), s.values, size, s.coalesced));
 }
@@ -144,11 +154,11 @@ Tensor broadcast_coo(const Tensor& self, IntArrayRef size) {
     }
   }
   const int64_t copies = c10::checked_numel(repeated), nnz = s.nnz(), dims = lead + s.sparse_dim;
-  const Tensor number = at::arange(copies * nnz, TensorOptions(kLong));
+  const Tensor number = at::arange(copies * nnz, s.indices.options());
   const Tensor which = at::remainder(number, Scalar(std::max<int64_t>(nnz, 1)));
   const Tensor copy = at::floor_divide(number, Scalar(std::max<int64_t>(nnz, 1)));
   const Tensor spread = unflatten_indices(copy, repeated);
-  Tensor indices = detail::empty({dims, copies * nnz}, kLong);
+  Tensor indices = detail::empty({dims, copies * nnz}, kLong, s.indices.device());
   bool in_front = true;
   for (int64_t d = 0, k = 0; d < dims; ++d) {
     const bool is_repeated = k < static_cast<int64_t>(places.size()) && places[k] == d;
@@ -164,22 +174,39 @@ Tensor broadcast_coo(const Tensor& self, IntArrayRef size) {
 
 namespace {
 // ---- parts
-// The elements whose number in `dim` is wanted; `place(index)` is its new number or -1.
-template <class Place>
-Tensor picked(const Tensor& self, int64_t dim, bool drop, int64_t extent, const Place& place) {
-  const SparseTensorImpl& s = coo(self, "select");
-  const int64_t nnz = s.nnz();
-  const Tensor row = s.indices.select(0, dim).contiguous();
+// Every step-th number from start to end.
+struct Range {
+  int64_t start, end, step;
+};
+// The positions of the numbers that are in a range, and which of the range each is.
+std::pair<Tensor, Tensor> positions_in(const Tensor& row, const Range& range) {
+  const auto [start, end, step] = range;
+  if (on_device::applies_to(row)) {
+    Tensor inside = at::logical_and(at::ge(row, Scalar(start)), at::lt(row, Scalar(end)));
+    const Tensor from_start = at::sub(row, Scalar(start));
+    if (step > 1)
+      inside = at::logical_and(inside, at::eq(at::remainder(from_start, Scalar(step)), Scalar(0)));
+    const Tensor used = at::nonzero(inside).view({-1});
+    return {used, at::floor_divide(at::index_select(from_start, 0, used), Scalar(step))};
+  }
+  const int64_t nnz = row.numel();
   Tensor used = detail::empty({nnz}, kLong), number = detail::empty({nnz}, kLong);
   int64_t n = 0;
   Steps steps;
   for (int64_t i = 0; i < nnz; ++i, steps.add(4)) {
-    const int64_t to = place(row.data_ptr<int64_t>()[i]);
-    if (to < 0) continue;
+    const int64_t index = row.data_ptr<int64_t>()[i];
+    if (index < start || index >= end || (index - start) % step != 0) continue;
     used.data_ptr<int64_t>()[n] = i;
-    number.data_ptr<int64_t>()[n++] = to;
+    number.data_ptr<int64_t>()[n++] = (index - start) / step;
   }
-  used = used.narrow(0, 0, n);
+  return {used.narrow(0, 0, n), number.narrow(0, 0, n)};
+}
+
+// The elements whose number in `dim` is in the range, which has `extent` numbers; without the
+// dimension where `drop`.
+Tensor picked(const Tensor& self, int64_t dim, bool drop, int64_t extent, const Range& range) {
+  const SparseTensorImpl& s = coo(self, "select");
+  const auto [used, number] = positions_in(s.indices.select(0, dim).contiguous(), range);
   Tensor indices = at::index_select(s.indices, 1, used);
   DimVector size(self.sizes());
   if (drop) {
@@ -188,7 +215,7 @@ Tensor picked(const Tensor& self, int64_t dim, bool drop, int64_t extent, const 
     indices = at::cat(TensorList(parts, 2), 0);
     size.erase(size.begin() + dim);
   } else {
-    indices.select(0, dim).copy_(number.narrow(0, 0, n));
+    indices.select(0, dim).copy_(number);
     size[static_cast<size_t>(dim)] = extent;
   }
   return make_coo(indices, at::index_select(s.values, 0, used), size, s.coalesced);
@@ -209,7 +236,7 @@ void select_handler(const OperatorEntry&, Stack& stack) {
            make_coo(s.indices, s.values.select(dim - s.sparse_dim + 1, index), size, s.coalesced));
     return;
   }
-  const Tensor part = picked(self, dim, true, 0, [&](int64_t i) { return i == index ? 0 : -1; });
+  const Tensor part = picked(self, dim, true, 0, {index, index + 1, 1});
   // The last sparse dimension selected leaves a strided tensor.
   answer(stack, s.sparse_dim > 1 ? part : to_dense(part));
 }
@@ -238,9 +265,7 @@ void slice_handler(const OperatorEntry&, Stack& stack) {
     return;
   }
   const int64_t extent = (end - start) / step + ((end - start) % step != 0);
-  answer(stack, picked(self, dim, false, extent, [&](int64_t i) {
-           return i >= start && i < end && (i - start) % step == 0 ? (i - start) / step : -1;
-         }));
+  answer(stack, picked(self, dim, false, extent, {start, end, step}));
 }
 
 void narrow_copy_handler(const OperatorEntry& op, Stack& stack) {
@@ -254,6 +279,52 @@ void narrow_copy_handler(const OperatorEntry& op, Stack& stack) {
   stack = {self, dim, start, start + length, int64_t(1)};
   slice_handler(op, stack);
   answer(stack, stack.back().toTensor().clone());
+}
+
+// Every element goes to each place that names it: the number of the place and the position of the
+// element, in the order of the places.
+std::pair<Tensor, Tensor> hits_of(const Tensor& row, const Tensor& wanted, IntArrayRef sizes,
+                                  int64_t dim) {
+  std::unordered_map<int64_t, std::vector<int64_t>> places;
+  Steps steps;
+  for (int64_t k = 0; k < wanted.numel(); ++k, steps.add(64)) {
+    const int64_t wanted_index = wanted.data_ptr<int64_t>()[k],
+                  extent = sizes[static_cast<size_t>(dim)];
+    TORCH_CHECK_INDEX(wanted_index >= -extent && wanted_index < extent,
+                      "index_select(): index contains ", wanted_index,
+                      " that is out of range for tensor of size ", sizes, " at dimension ", dim);
+    places[wanted_index < 0 ? wanted_index + extent : wanted_index].push_back(k);
+  }
+  std::vector<std::pair<int64_t, int64_t>> hits;
+  for (int64_t i = 0; i < row.numel(); ++i, steps.add(32)) {
+    const auto found = places.find(row.data_ptr<int64_t>()[i]);
+    if (found == places.end()) continue;
+    for (int64_t k : found->second) hits.emplace_back(k, i), steps.add(2);
+  }
+  std::sort(hits.begin(), hits.end(), [&steps](const auto& a, const auto& b) {
+    steps.add(2);
+    return a < b;
+  });
+  const int64_t n = static_cast<int64_t>(hits.size());
+  Tensor used = detail::empty({n}, kLong), number = detail::empty({n}, kLong);
+  for (int64_t i = 0; i < n; ++i, steps.add(4)) {
+    number.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].first;
+    used.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].second;
+  }
+  return {number, used};
+}
+std::pair<Tensor, Tensor> hits_on_device(const Tensor& row, const Tensor& wanted, IntArrayRef sizes,
+                                         int64_t dim) {
+  const int64_t extent = sizes[static_cast<size_t>(dim)];
+  const Tensor outside =
+      at::logical_or(at::lt(wanted, Scalar(-extent)), at::ge(wanted, Scalar(extent)));
+  TORCH_CHECK_INDEX(!on_device::any_true(outside),
+                    "index_select(): the index is out of range for tensor of size ", sizes,
+                    " at dimension ", dim);
+  const Tensor counted =
+      at::where(at::lt(wanted, Scalar(0)), at::add(wanted, Scalar(extent)), wanted);
+  const on_device::Pairs pairs = on_device::equal_pairs(row, counted);
+  return {pairs.wanted, pairs.element};
 }
 
 void index_select_handler(const OperatorEntry&, Stack& stack) {
@@ -272,34 +343,10 @@ void index_select_handler(const OperatorEntry&, Stack& stack) {
                            size, s.coalesced));
     return;
   }
-  std::unordered_map<int64_t, std::vector<int64_t>> places;
-  Steps steps;
-  for (int64_t k = 0; k < wanted.numel(); ++k, steps.add(64)) {
-    const int64_t wanted_index = wanted.data_ptr<int64_t>()[k], extent = self.size(dim);
-    TORCH_CHECK_INDEX(wanted_index >= -extent && wanted_index < extent,
-                      "index_select(): index contains ", wanted_index,
-                      " that is out of range for tensor of size ", self.sizes(), " at dimension ",
-                      dim);
-    places[wanted_index < 0 ? wanted_index + extent : wanted_index].push_back(k);
-  }
-  // Every element goes to each place that names it; in the order of the places.
-  std::vector<std::pair<int64_t, int64_t>> hits;
   const Tensor row = s.indices.select(0, dim).contiguous();
-  for (int64_t i = 0; i < row.numel(); ++i, steps.add(32)) {
-    const auto found = places.find(row.data_ptr<int64_t>()[i]);
-    if (found == places.end()) continue;
-    for (int64_t k : found->second) hits.emplace_back(k, i), steps.add(2);
-  }
-  std::sort(hits.begin(), hits.end(), [&steps](const auto& a, const auto& b) {
-    steps.add(2);
-    return a < b;
-  });
-  const int64_t n = static_cast<int64_t>(hits.size());
-  Tensor used = detail::empty({n}, kLong), number = detail::empty({n}, kLong);
-  for (int64_t i = 0; i < n; ++i, steps.add(4)) {
-    number.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].first;
-    used.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].second;
-  }
+  const auto [number, used] = on_device::applies_to(row)
+                                  ? hits_on_device(row, wanted, self.sizes(), dim)
+                                  : hits_of(row, wanted, self.sizes(), dim);
   Tensor indices = at::index_select(s.indices, 1, used);
   indices.select(0, dim).copy_(number);
   const Tensor out = make_coo(indices, at::index_select(s.values, 0, used), size, false);
@@ -335,9 +382,8 @@ void cat_handler(const OperatorEntry&, Stack& stack) {
            held = s.values.scalar_type() == type ? s.values : s.values.to(type);
     if (dim < first.sparse_dim) {
       indices = indices.contiguous().clone();
-      Tensor row = indices.select(0, dim);
-      int64_t* number = row.numel() > 0 ? row.data_ptr<int64_t>() : nullptr;
-      for (int64_t i = 0; i < row.numel(); ++i) number[i] += extent;
+      const Tensor row = indices.select(0, dim);
+      row.copy_(at::add(row, Scalar(extent)));
     } else {
       // Along a dense dimension every part has zeros where the others stand.
       std::vector<Tensor> wide;

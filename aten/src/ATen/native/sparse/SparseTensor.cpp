@@ -3,6 +3,9 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/sparse/DeviceIndex.h>
+#include <ATen/ops/_to_copy.h>
+#include <ATen/ops/le.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
@@ -11,10 +14,11 @@
 namespace at::sparse {
 namespace {
 DispatchKeySet keys_for(Layout layout, Device device) {
-  TORCH_CHECK_NOT_IMPLEMENTED(device.is_cpu(), "tensors of layout ", layout,
+  TORCH_CHECK_NOT_IMPLEMENTED(device.is_cpu() || device.is_cuda(), "tensors of layout ", layout,
                               " are not implemented on ", device);
-  return DispatchKeySet(layout == Layout::Sparse ? DispatchKey::SparseCPU
-                                                 : DispatchKey::SparseCsrCPU);
+  if (layout == Layout::Sparse)
+    return DispatchKeySet(device.is_cpu() ? DispatchKey::SparseCPU : DispatchKey::SparseCUDA);
+  return DispatchKeySet(device.is_cpu() ? DispatchKey::SparseCsrCPU : DispatchKey::SparseCsrCUDA);
 }
 // The same memory without history, so that a member never leads back into a graph.
 Tensor alias_of(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->shallow_copy()); }
@@ -22,13 +26,21 @@ Tensor alias_of(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->shallo
 void check_dense(const Tensor& t, const char* what) {
   TORCH_CHECK(t.defined() && t.layout() == kStrided, "expected ", what,
               " to be a strided tensor, but got layout ", t.defined() ? t.layout() : kStrided);
-  TORCH_CHECK_NOT_IMPLEMENTED(t.is_cpu(), "sparse tensors are not implemented on ", t.device());
+  TORCH_CHECK_NOT_IMPLEMENTED(t.is_cpu() || t.is_cuda(), "sparse tensors are not implemented on ",
+                              t.device());
 }
 void check_index_type(const Tensor& t, const char* what) {
   TORCH_CHECK(t.scalar_type() == kLong || t.scalar_type() == kInt, what,
               " must be an int32 or int64 tensor, but got ", t.scalar_type());
 }
 } // namespace
+
+Tensor moved_to(const Tensor& t, Device device, ScalarType dtype, bool non_blocking, bool copy) {
+  const bool there =
+      t.device() == device || (!device.has_index() && t.device().type() == device.type());
+  if (there && t.scalar_type() == dtype && !copy) return t;
+  return at::_to_copy(t, TensorOptions(dtype).device(device), non_blocking);
+}
 
 const char* spelled(Layout layout) {
   static const char* const names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",
@@ -100,6 +112,8 @@ void check_coo_shapes(const Tensor& indices, const Tensor& values, IntArrayRef s
   TORCH_CHECK(indices.size(1) == values.size(0),
               "indices and values must have same nnz, but got nnz from indices: ", indices.size(1),
               ", nnz from values: ", values.size(0));
+  TORCH_CHECK(indices.device() == values.device(), "backend of indices (", indices.device(),
+              ") must match backend of values (", values.device(), ")");
   TORCH_CHECK(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
               "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),
               ", sparse_dim = ", sparse_dim, ", dense_dim = ", dense_dim);
@@ -111,9 +125,9 @@ void check_coo_shapes(const Tensor& indices, const Tensor& values, IntArrayRef s
 }
 } // namespace
 
-void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bool coalesced) {
-  check_coo_shapes(indices, values, size);
-  check_index_type(indices, "indices");
+namespace {
+// Every index, in host memory.
+void check_coo_indices(const Tensor& indices, IntArrayRef size, bool coalesced) {
   const Tensor plain = indices.to(kLong).contiguous();
   const int64_t rows = plain.size(0), nnz = plain.size(1);
   const int64_t* index_data = nnz > 0 && rows > 0 ? plain.data_ptr<int64_t>() : nullptr;
@@ -138,6 +152,25 @@ void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bo
   });
 }
 
+bool ascends(const Tensor& indices, IntArrayRef size) {
+  const Tensor keys = on_device::flat_indices(indices, size);
+  const int64_t n = keys.numel();
+  return n < 2 || !on_device::any_true(at::le(keys.narrow(0, 1, n - 1), keys.narrow(0, 0, n - 1)));
+}
+} // namespace
+
+void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bool coalesced) {
+  check_coo_shapes(indices, values, size);
+  check_index_type(indices, "indices");
+  if (on_device::applies_to(indices)) {
+    const Tensor wide = indices.to(kLong);
+    if (on_device::has_bad_coordinates(wide, size) || (coalesced && !ascends(wide, size)))
+      check_coo_indices(moved_to(indices, kCPU, kLong), size, coalesced);
+    return;
+  }
+  check_coo_indices(indices, size, coalesced);
+}
+
 Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bool coalesced) {
   check_coo_shapes(indices, values, size);
   auto impl =
@@ -151,13 +184,14 @@ Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, b
   return Tensor(std::move(impl));
 }
 
-Tensor empty_coo(IntArrayRef size, int64_t sparse_dim, ScalarType dtype) {
+Tensor empty_coo(IntArrayRef size, int64_t sparse_dim, ScalarType dtype, Device device) {
   TORCH_CHECK(sparse_dim >= 0 && sparse_dim <= static_cast<int64_t>(size.size()),
               "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim, but got ",
               size.size());
   DimVector shape{0};
   for (size_t d = static_cast<size_t>(sparse_dim); d < size.size(); ++d) shape.push_back(size[d]);
-  return make_coo(detail::empty({sparse_dim, 0}, kLong), detail::empty(shape, dtype), size, true);
+  return make_coo(detail::empty({sparse_dim, 0}, kLong, device),
+                  detail::empty(shape, dtype, device), size, true);
 }
 
 void become(const Tensor& self, const Tensor& from) {
@@ -193,6 +227,9 @@ CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
   check_dense(compressed, names[0]);
   check_dense(plain, names[1]);
   check_dense(values, "values");
+  TORCH_CHECK(compressed.device() == values.device() && plain.device() == values.device(),
+              "device of ", names[0], " (=", compressed.device(), ") and ", names[1],
+              " (=", plain.device(), ") must match device of values (=", values.device(), ")");
   TORCH_CHECK(compressed.dim() >= 1, names[0], " must have dimensionality >= 1 but got ",
               compressed.dim());
   TORCH_CHECK(compressed.dim() == plain.dim(), names[0], " and ", names[1],
@@ -267,7 +304,11 @@ void check_compressed(const Tensor& compressed, const Tensor& plain, const Tenso
   check_rows_contiguous(compressed, start);
   check_rows_contiguous(plain, other);
   const CompressedShape s = compressed_shape(compressed, plain, values, size, layout);
-  const Tensor starts = compressed.to(kLong).contiguous(), others = plain.to(kLong).contiguous();
+  if (on_device::applies_to(compressed) && !ordered &&
+      !on_device::has_bad_starts(compressed, plain, s.plain_size))
+    return;
+  const Tensor starts = moved_to(compressed, kCPU, kLong).contiguous();
+  const Tensor others = moved_to(plain, kCPU, kLong).contiguous();
   const int64_t nnz = others.size(-1), step = s.compressed_size + 1;
   const int64_t batches = starts.numel() / step;
   const int64_t* crow = batches > 0 ? starts.data_ptr<int64_t>() : nullptr;
@@ -310,7 +351,7 @@ Tensor make_compressed(Layout layout, const Tensor& compressed, const Tensor& pl
   return Tensor(std::move(impl));
 }
 
-Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype) {
+Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype, Device device) {
   TORCH_CHECK(!is_block(layout),
               "empty_sparse_compressed expected sparse compressed (non-block) tensor layout but "
               "got ",
@@ -326,8 +367,9 @@ Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype) {
   TORCH_CHECK(extent < INT64_MAX, "size ", size, " is too large");
   starts.push_back(extent + 1);
   none.push_back(0);
-  return make_compressed(layout, at::zeros(starts, TensorOptions(kLong)),
-                         detail::empty(none, kLong), detail::empty(none, dtype), size);
+  return make_compressed(layout, at::zeros(starts, TensorOptions(kLong).device(device)),
+                         detail::empty(none, kLong, device), detail::empty(none, dtype, device),
+                         size);
 }
 
 Tensor as_view(Tensor made, const Tensor& of) {

@@ -64,8 +64,8 @@ TORCH_API Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayR
 TORCH_API Tensor make_compressed(Layout layout, const Tensor& compressed, const Tensor& plain,
                                  const Tensor& values, IntArrayRef size);
 // Without elements, `sparse_dim` of the dimensions sparse.
-TORCH_API Tensor empty_coo(IntArrayRef size, int64_t sparse_dim, ScalarType dtype);
-TORCH_API Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype);
+TORCH_API Tensor empty_coo(IntArrayRef size, int64_t sparse_dim, ScalarType dtype, Device device);
+TORCH_API Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype, Device device);
 // The matrices of a compressed tensor with batch dimensions, in order; and the tensor that such
 // matrices make, which need the same number of elements each.
 TORCH_API std::vector<Tensor> matrices_of(const Tensor& self);
@@ -76,6 +76,9 @@ TORCH_API void resize_as_compressed(const Tensor& self, const Tensor& the_templa
 TORCH_API void become(const Tensor& self, const Tensor& from);
 
 // ---- pieces the kernels share
+// A strided tensor on a device and of a dtype; itself where it is so already, unless `copy`.
+TORCH_API Tensor moved_to(const Tensor& t, Device device, ScalarType dtype,
+                          bool non_blocking = false, bool copy = false);
 // Each column of `indices` as one number, in row-major order of `size` (its first rows).
 TORCH_API Tensor flat_indices(const Tensor& indices, IntArrayRef size);
 // The coordinates of flat numbers, the inverse of the above.
