@@ -68,8 +68,8 @@ struct BlockPool {
   static constexpr size_t kSmallChunk = 2 << 20; // growth steps
   static constexpr size_t kLargeChunk = 20 << 20;
 
-  BlockPool(DeviceIndex device, CUstream stream, bool small, bool growable)
-      : device(device), stream(stream), small(small), growable(growable) {}
+  BlockPool(DeviceIndex device, CUstream stream, uint64_t graph, bool small, bool growable)
+      : device(device), stream(stream), graph(graph), small(small), growable(growable) {}
 
   // A free block of at least `size` (a multiple of kUnit), cut to it where worthwhile; null when
   // none is there.
@@ -89,6 +89,7 @@ struct BlockPool {
 
   const DeviceIndex device;
   const CUstream stream;
+  const uint64_t graph; // the number of the pool it belongs to
   const bool small;
   const bool growable;
   std::vector<std::unique_ptr<Segment>> segments;

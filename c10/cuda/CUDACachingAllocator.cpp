@@ -13,6 +13,7 @@
 #include <c10/cuda/AllocatorReport.h>
 #include <c10/cuda/BlockPool.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/PluggableAllocator.h>
 
 namespace c10::cuda::CUDACachingAllocator {
 namespace {
@@ -74,8 +75,8 @@ class DeviceAllocator {
   // The pools of a stream; during a recording those of the graph on it.
   struct StreamPools {
     StreamPools(DeviceIndex device, CUstream stream, uint64_t graph, bool growable)
-        : graph(graph), small(device, stream, true, growable),
-          large(device, stream, false, growable) {}
+        : graph(graph), small(device, stream, graph, true, growable),
+          large(device, stream, graph, false, growable) {}
     const uint64_t graph;
     BlockPool small, large;
   };
@@ -396,8 +397,9 @@ void DeviceAllocator::snapshot(std::vector<SegmentInfo>& out) {
   std::lock_guard<std::mutex> lock(mutex_);
   for_each_pool([&](const BlockPool& pool) {
     pool.for_each_segment([&](const Segment& segment) {
-      SegmentInfo info = {device_,     segment.base,     0, reinterpret_cast<uint64_t>(pool.stream),
-                          !pool.small, segment.growable, {}};
+      SegmentInfo info = {
+          device_,     segment.base,     0,          reinterpret_cast<uint64_t>(pool.stream),
+          !pool.small, segment.growable, pool.graph, {}};
       for (const Segment::Chunk& chunk : segment.chunks)
         info.total_size += static_cast<int64_t>(chunk.size);
       for (const Block* b = segment.first; b != nullptr; b = b->next) {
@@ -476,6 +478,8 @@ DataPtr allocate(size_t bytes, DeviceIndex device) {
   if (C10_UNLIKELY(detail::loaded_driver.load(std::memory_order_relaxed) == nullptr ||
                    static_cast<unsigned>(device) >= kMaxDevices))
     check_device(device);
+  if (C10_UNLIKELY(detail::plugged_alloc.load(std::memory_order_relaxed) != nullptr))
+    return allocate_plugged(bytes, getCurrentCUDAStream(device));
   Block* block = allocator_of(device).allocate(bytes, getCurrentCUDAStream(device));
   return DataPtr(reinterpret_cast<void*>(block->ptr), block, delete_data, place);
 }
@@ -564,6 +568,13 @@ void begin_graph_recording(DeviceIndex device, uint64_t pool) {
   TORCH_CHECK(detail::tls_state.graph_pool == 0, "a CUDA graph is already being recorded here");
   retain_graph_pool(device, pool);
   detail::tls_state.graph_pool = pool;
+}
+uint64_t exchange_pool(DeviceIndex device, uint64_t pool) {
+  check_device(device);
+  const uint64_t before = detail::tls_state.graph_pool;
+  detail::tls_state.graph_pool = pool;
+  if (pool == 0) allocator_of(device).end_recording();
+  return before;
 }
 void end_graph_recording(DeviceIndex device) {
   detail::tls_state.graph_pool = 0;

@@ -75,6 +75,7 @@ struct SegmentInfo {
   uint64_t stream;
   bool large;
   bool growable;
+  uint64_t pool; // zero: of no pool in particular
   std::vector<BlockInfo> blocks;
 };
 
@@ -107,6 +108,9 @@ C10_API uint64_t new_graph_pool();
 // Allocations of this thread come from the pool until end_graph_recording.
 C10_API void begin_graph_recording(DeviceIndex device, uint64_t pool);
 C10_API void end_graph_recording(DeviceIndex device);
+// Allocations of this thread come from a pool that its owner retains, zero for the usual ones.
+// Returns which it was before.
+C10_API uint64_t exchange_pool(DeviceIndex device, uint64_t pool);
 // A graph that uses the pool exists, or is gone: memory of a pool without graphs can be given back.
 C10_API void retain_graph_pool(DeviceIndex device, uint64_t pool);
 C10_API void release_graph_pool(DeviceIndex device, uint64_t pool);

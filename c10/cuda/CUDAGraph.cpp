@@ -88,6 +88,21 @@ void CUDAGraph::reset() {
   if (graph_ != nullptr) driver().cuGraphDestroy(std::exchange(graph_, nullptr));
 }
 
+void CUDAGraph::debug_dump(const char* path) const {
+  TORCH_CHECK_NOT_IMPLEMENTED(driver().cuGraphDebugDotPrint != nullptr,
+                              "CUDAGraph.debug_dump is not supported by this driver");
+  CRESSET_CUDA_CHECK(cuGraphDebugDotPrint, raw_graph(), path, 1u);
+}
+CUgraph CUDAGraph::raw_graph() const {
+  TORCH_CHECK(graph_ != nullptr, "You cannot access the raw graph before a capture has ended.");
+  return graph_;
+}
+CUgraphExec CUDAGraph::raw_executable() const {
+  TORCH_CHECK(executable_ != nullptr,
+              "You cannot access the raw executable graph before a capture has ended.");
+  return executable_;
+}
+
 uint64_t CUDAGraph::pool() const {
   TORCH_CHECK(pool_ != 0, "Called CUDAGraph::pool() without a preceding successful capture.");
   return pool_;

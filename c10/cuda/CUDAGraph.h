@@ -32,6 +32,10 @@ class C10_API CUDAGraph {
   // Forgets the recording; its memory can be reused once its tensors are gone.
   void reset();
   uint64_t pool() const;
+  // Writes the recording to a file, as a graph in the dot language.
+  void debug_dump(const char* path) const;
+  CUgraph raw_graph() const;
+  CUgraphExec raw_executable() const;
 
   // The graph that this thread records; null outside of a recording.
   static CUDAGraph* recording() noexcept;

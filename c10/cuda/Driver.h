@@ -103,6 +103,7 @@
   X(cuGraphLaunch, cuGraphLaunch, (CUgraphExec, CUstream))                                         \
   X(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec))                                         \
   X(cuGraphDestroy, cuGraphDestroy, (CUgraph))                                                     \
+  X(cuGraphDebugDotPrint, cuGraphDebugDotPrint, (CUgraph, const char*, unsigned))                  \
   X(cuProfilerStart, cuProfilerStart, ())                                                          \
   X(cuProfilerStop, cuProfilerStop, ())
 

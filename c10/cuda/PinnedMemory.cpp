@@ -33,6 +33,11 @@ struct HostPool {
   void give(HostBlock* block) noexcept;
   void collect(bool wait);
   void empty();
+  void count_taken(int64_t bytes) {
+    stats.live_bytes += bytes;
+    stats.allocated_bytes += bytes;
+    stats.peak_live_bytes = std::max(stats.peak_live_bytes, stats.live_bytes);
+  }
 };
 
 HostPool& pool() {
@@ -66,7 +71,7 @@ HostBlock* HostPool::take(int order) {
     HostBlock* block = spare[order].back();
     spare[order].pop_back();
     stats.cached_bytes -= bytes_of(*block);
-    stats.live_bytes += bytes_of(*block);
+    count_taken(bytes_of(*block));
     return block;
   }
   const CUDAGuard guard(current_device());
@@ -82,7 +87,7 @@ HostBlock* HostPool::take(int order) {
   auto* block = new HostBlock;
   block->memory = memory;
   block->order = order;
-  stats.live_bytes += bytes_of(*block);
+  count_taken(bytes_of(*block));
   return block;
 }
 
@@ -173,6 +178,14 @@ void record_pinned_use(const DataPtr& data, CUDAStream stream) {
 
 void empty_pinned_cache() { pool().empty(); }
 
+void reset_pinned_stats(bool peak) {
+  std::lock_guard<std::mutex> lock(pool().mutex);
+  PinnedStats& stats = pool().stats;
+  if (peak)
+    stats.peak_live_bytes = stats.live_bytes;
+  else
+    stats.allocated_bytes = 0;
+}
 PinnedStats pinned_stats() {
   std::lock_guard<std::mutex> lock(pool().mutex);
   return pool().stats;

@@ -21,7 +21,11 @@ C10_API void empty_pinned_cache();
 struct PinnedStats {
   int64_t live_bytes = 0;
   int64_t cached_bytes = 0;
+  int64_t peak_live_bytes = 0;
+  int64_t allocated_bytes = 0; // all that were ever handed out
 };
 C10_API PinnedStats pinned_stats();
+// Counts the peak, or all that was handed out, from now on.
+C10_API void reset_pinned_stats(bool peak);
 
 } // namespace c10::cuda

@@ -102,13 +102,14 @@ def test_ctc_loss_reads_lengths_on_the_device():
     assert loss.item() == F.ctc_loss(log_probs, targets, [5, 4], [2, 1]).item()
 
 
-def test_sparse_gradients_are_refused_instead_of_crashing():
+def test_sparse_gradients_stay_on_the_device():
     table = torch.randn(5, 3, device=cuda, requires_grad=True)
     index = torch.zeros(2, 3, dtype=torch.int64, device=cuda)
-    with pytest.raises(NotImplementedError, match="sparse_grad=True"):
-        torch.gather(table, 0, index, sparse_grad=True).sum().backward()
-    with pytest.raises(NotImplementedError, match="sparse_coo"):
-        F.embedding(index, table, sparse=True).sum().backward()
+    torch.gather(table, 0, index, sparse_grad=True).sum().backward()
+    assert table.grad.is_sparse and table.grad.to_dense().cpu()[0].tolist() == [2.0, 2.0, 2.0]
+    table.grad = None
+    F.embedding(index, table, sparse=True).sum().backward()
+    assert table.grad.is_sparse and table.grad.to_dense().cpu()[0].tolist() == [6.0, 6.0, 6.0]
     assert usable()
 
 

@@ -82,7 +82,10 @@ inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 inline void __trap() { cresset_emulator->trap(); }
 inline void __nanosleep(unsigned) {}
-inline long long clock64() { return 0; }
+inline long long clock64() {
+  static thread_local long long ticks = 0;
+  return ticks += 1000;
+}
 #define printf(...) cresset_emulator->print(__VA_ARGS__)
 
 namespace cresset_emulator_detail {

@@ -23,10 +23,8 @@ import warnings
 
 
 def moved(value, torch):
-    """`value` with its dense tensors on the device."""
+    """`value` with its tensors on the device."""
     if isinstance(value, torch.Tensor):
-        if value.layout is not torch.strided:
-            return value
         there = value.detach().cuda()
         return there.requires_grad_() if value.requires_grad else there
     if isinstance(value, (list, tuple)):
@@ -39,7 +37,8 @@ def moved(value, torch):
 def returned(value, torch):
     """`value` with its tensors back on the CPU, in the same order in memory."""
     if isinstance(value, torch.Tensor):
-        if not value.is_cuda or value.is_conj() or value.is_neg():
+        plain = value.layout is torch.strided and not value.is_conj() and not value.is_neg()
+        if not value.is_cuda or not plain:
             return value.detach().cpu()
         storage = value.untyped_storage().cpu()
         host = torch.empty(0, dtype=value.dtype)

@@ -16,11 +16,9 @@ import torch
 from torch import _C
 from torch.cuda._devices import (
     can_device_access_peer,
-    clock_rate,
     current_device,
     device,
     device_count,
-    device_memory_used,
     device_of,
     get_arch_list,
     get_device_capability,
@@ -29,12 +27,8 @@ from torch.cuda._devices import (
     get_gencode_flags,
     is_bf16_supported,
     is_tf32_supported,
-    memory_usage,
-    power_draw,
     set_device,
     synchronize,
-    temperature,
-    utilization,
 )
 from torch.cuda._init import (
     CudaError,
@@ -49,6 +43,15 @@ from torch.cuda._init import (
     is_available,
     is_initialized,
 )
+from torch.cuda._nvml import (
+    clock_rate,
+    device_memory_used,
+    list_gpu_processes,
+    memory_usage,
+    power_draw,
+    temperature,
+    utilization,
+)
 from torch.cuda.memory import (
     CUDAPluggableAllocator,
     MemPool,
@@ -61,7 +64,6 @@ from torch.cuda.memory import (
     get_per_process_memory_fraction,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
-    list_gpu_processes,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -285,13 +287,18 @@ def ipc_collect() -> None:
 
 
 def current_blas_handle() -> int:
-    """The cuBLAS handle in use, which this library has none of: products go through cuBLASLt."""
-    raise NotImplementedError("torch.cuda.current_blas_handle: products go through cuBLASLt")
+    """A cuBLAS handle that works on the current stream, for other libraries: our own products go
+    through cuBLASLt."""
+    _lazy_init()
+    from torch.cuda._cudart import blas_handle
+
+    return blas_handle()
 
 
-def _sleep(cycles):
-    """Keeps the device busy for a number of clock cycles."""
-    raise NotImplementedError("torch.cuda._sleep is not implemented")
+def _sleep(cycles) -> None:
+    """Keeps the current stream busy for a number of clock cycles."""
+    _lazy_init()
+    _C._cuda_sleep(cycles)
 
 
 @contextlib.contextmanager

@@ -149,23 +149,3 @@ def get_gencode_flags() -> str:
     return " ".join(
         f"-gencode compute={arch.replace('sm', 'compute')},code={arch}" for arch in get_arch_list()
     )
-
-
-def _nvml(name):
-    def missing(device=None):
-        raise NotImplementedError(f"torch.cuda.{name}: the NVML library is not used")
-
-    missing.__name__ = missing.__qualname__ = name
-    return missing
-
-
-memory_usage = _nvml("memory_usage")
-utilization = _nvml("utilization")
-temperature = _nvml("temperature")
-power_draw = _nvml("power_draw")
-device_memory_used = _nvml("device_memory_used")
-
-
-def clock_rate(device=None) -> int:
-    """The clock rate of a device's multiprocessors in MHz, at most."""
-    return get_device_properties(device).clock_rate // 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 from torch import _C
 
@@ -83,9 +83,9 @@ def _lazy_call(call, **kwargs) -> None:
         _queued.append(call)
 
 
-def cudart() -> Any:
-    """The CUDA runtime library, which this library does without: it speaks to the driver."""
-    raise NotImplementedError(
-        "torch.cuda.cudart: the CUDA runtime is not used; torch.cuda.profiler and "
-        "torch.cuda.mem_get_info have what is usually asked of it"
-    )
+def cudart() -> ModuleType:
+    """The calls of the CUDA runtime that programs make by hand, as a module."""
+    _lazy_init()
+    from torch.cuda import _cudart
+
+    return _cudart

@@ -1,5 +1,4 @@
-"""CUDA graphs: work recorded once and queued again as a whole. First form: one thread records, no
-random numbers are drawn meanwhile."""
+"""CUDA graphs: work recorded once and queued again as a whole. One thread records at a time."""
 
 from __future__ import annotations
 
@@ -29,10 +28,6 @@ class CUDAGraph(_C._CUDAGraph if _C._has_cuda else object):
         if keep_graph:
             raise NotImplementedError("torch.cuda.CUDAGraph(keep_graph=True) is not implemented")
         return super().__new__(cls)
-
-    def debug_dump(self, debug_path) -> _Any:
-        """Writes the graph to a file."""
-        raise NotImplementedError("torch.cuda.CUDAGraph.debug_dump is not implemented")
 
 
 def graph_pool_handle() -> _Any:
@@ -71,5 +66,8 @@ class graph:
 def make_graphed_callables(
     callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
 ) -> _Any:
-    """Modules whose passes are graphs."""
-    raise NotImplementedError("torch.cuda.make_graphed_callables is not implemented")
+    """Functions or modules whose forward and backward passes are replays of graphs; see
+    torch/cuda/_graphed.py."""
+    from torch.cuda._graphed import make_graphed_callables as make
+
+    return make(callables, sample_args, num_warmup_iters, allow_unused_input, pool)

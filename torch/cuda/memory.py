@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from typing import Any
+import contextlib
+from collections.abc import Iterator
 
 from torch import _C
 from torch.cuda._devices import _index
@@ -21,7 +22,6 @@ __all__ = [
     "get_per_process_memory_fraction",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
-    "list_gpu_processes",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -126,9 +126,14 @@ def host_memory_stats_as_nested_dict() -> dict[str, object]:
     """Page-locked host memory in use and kept for reuse."""
     if not _C._has_cuda:
         return {}
-    live, cached = _C._cuda_hostMemory()
+    live, cached, peak, allocated = _C._cuda_hostMemory()
     return {
-        "allocated_bytes": {"current": live},
+        "allocated_bytes": {
+            "current": live,
+            "peak": peak,
+            "allocated": allocated,
+            "freed": max(allocated - live, 0),
+        },
         "reserved_bytes": {"current": live + cached},
     }
 
@@ -139,11 +144,15 @@ def host_memory_stats() -> dict[str, int]:
 
 
 def reset_accumulated_host_memory_stats() -> None:
-    """Counts of page-locked memory are current values only: there is nothing to reset."""
+    """Counts page-locked memory that was handed out from now on."""
+    _lazy_init()
+    _C._cuda_resetHostMemory(False)
 
 
 def reset_peak_host_memory_stats() -> None:
-    """Counts of page-locked memory are current values only: there is nothing to reset."""
+    """Counts the peak of page-locked memory from now on."""
+    _lazy_init()
+    _C._cuda_resetHostMemory(True)
 
 
 def empty_cache() -> None:
@@ -176,9 +185,10 @@ def get_per_process_memory_fraction(device=None) -> float:
 
 def memory_snapshot(mempool_id=None, include_traces=True) -> list[dict[str, object]]:
     """The segments and blocks of the allocator, all devices together."""
-    if mempool_id is not None:
-        raise NotImplementedError("torch.cuda.memory_snapshot: memory pools are not implemented")
-    return _C._cuda_memorySnapshot() if _C._has_cuda else []
+    segments = _C._cuda_memorySnapshot() if _C._has_cuda else []
+    if mempool_id is None:
+        return segments
+    return [s for s in segments if s["segment_pool_id"] == tuple(mempool_id)]
 
 
 def _size_text(size) -> str:
@@ -263,34 +273,93 @@ def caching_allocator_enable(value=True) -> None:
 
 
 def get_allocator_backend() -> str:
-    """The kind of allocator: always our own caching one."""
-    return "native"
+    """The kind of allocator: "native", our own caching one, or "pluggable"."""
+    return "native" if _plugged is None else "pluggable"
 
 
-def list_gpu_processes(device=None) -> str:
-    """Which processes use a device."""
-    raise NotImplementedError("torch.cuda.list_gpu_processes: the NVML library is not used")
+class _CUDAAllocator:
+    """Two functions that give and take memory of a device, by their addresses."""
+
+    def __init__(self, alloc, free) -> None:
+        self._functions = alloc, free
+
+    def allocator(self) -> _CUDAAllocator:
+        """Itself, as the object that change_current_allocator takes."""
+        return self
+
+
+class CUDAPluggableAllocator(_CUDAAllocator):
+    """An allocator from a shared library: `void* alloc(ssize_t size, int device, cudaStream_t)` and
+    `void free(void* memory, ssize_t size, int device, cudaStream_t)`."""
+
+    def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name) -> None:
+        import ctypes
+
+        self._library = ctypes.CDLL(path_to_so_file)
+        functions = [getattr(self._library, name) for name in (alloc_fn_name, free_fn_name)]
+        super().__init__(*(ctypes.cast(f, ctypes.c_void_p).value for f in functions))
+
+
+_plugged: _CUDAAllocator | None = None
 
 
 def change_current_allocator(allocator) -> None:
-    """Puts another allocator in the place of ours."""
-    raise NotImplementedError("torch.cuda.change_current_allocator is not implemented")
-
-
-class CUDAPluggableAllocator:
-    """An allocator from a shared library."""
-
-    def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name) -> None:
-        raise NotImplementedError("torch.cuda.CUDAPluggableAllocator is not implemented")
+    """Puts a program's own allocator in the place of ours, before any memory was allocated."""
+    global _plugged
+    if not isinstance(allocator, _CUDAAllocator):
+        raise TypeError(
+            "change_current_allocator(): expected a CUDAPluggableAllocator, got "
+            f"{type(allocator).__name__}"
+        )
+    _lazy_init()
+    _C._cuda_plugAllocator(*allocator._functions)
+    _plugged = allocator
 
 
 class MemPool:
-    """A pool of memory of its own."""
+    """Memory of its own, for what is allocated under use_mem_pool(): it is not handed to anything
+    else while the pool lives, and given back to the driver after that."""
 
     def __init__(self, allocator=None, use_on_oom=False, no_split=False) -> None:
-        raise NotImplementedError("torch.cuda.MemPool is not implemented")
+        if allocator is not None:
+            raise NotImplementedError(
+                "torch.cuda.MemPool(allocator=...): a pool takes its memory from the driver; "
+                "torch.cuda.change_current_allocator replaces the allocator of the whole program"
+            )
+        _lazy_init()
+        self._id = _C._graph_pool_handle()
+        self._devices: set[int] = set()
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """The pool's name, as graphs and memory_snapshot() take it."""
+        return self._id
+
+    def use_count(self) -> int:
+        """How many owners the pool has: itself."""
+        return 1
+
+    def snapshot(self, include_traces=True) -> list[dict[str, object]]:
+        """The segments of the pool."""
+        return memory_snapshot(self._id, include_traces)
+
+    def _retain(self, device) -> None:
+        if device not in self._devices:
+            _C._cuda_retainPool(device, self._id[1], True)
+            self._devices.add(device)
+
+    def __del__(self) -> None:
+        for device in getattr(self, "_devices", ()):
+            _C._cuda_retainPool(device, self._id[1], False)
 
 
-def use_mem_pool(pool, device=None) -> Any:
-    """Lets allocations come from a pool."""
-    raise NotImplementedError("torch.cuda.use_mem_pool is not implemented")
+@contextlib.contextmanager
+def use_mem_pool(pool, device=None) -> Iterator[None]:
+    """Lets what this thread allocates on a device come from a pool."""
+    index = _index(device)
+    pool._retain(index)
+    before = _C._cuda_exchangePool(index, pool.id[1])
+    try:
+        yield
+    finally:
+        _C._cuda_exchangePool(index, before)

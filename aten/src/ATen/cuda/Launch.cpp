@@ -3,7 +3,10 @@
 
 #include <ATen/cuda/Program.h>
 
+#include <atomic>
 #include <cstdlib>
+
+#include <c10/cuda/CUDAStream.h>
 
 namespace at::cuda {
 
@@ -62,6 +65,24 @@ void launch_raw(const Kernel& kernel, Dim3 grid, Dim3 block, unsigned shared_byt
   const c10::DeviceIndex device = current_device();
   bind_device(device);
   launch_function(kernel.function(device), grid, block, shared_bytes, stream, args);
+}
+
+void sleep(int64_t cycles) {
+  static constexpr const char* kText = R"(#include <ATen/cuda/device/Prelude.cuh>
+CRESSET_KERNEL(32)
+cresset_sleep(long cycles) {
+  const long long start = clock64();
+  while (clock64() - start < cycles) {}
+}
+)";
+  const c10::DeviceIndex device = current_device();
+  bind_device(device);
+  static std::atomic<CUfunction> loaded[c10::cuda::kMaxDevices] = {};
+  std::atomic<CUfunction>& slot = loaded[device];
+  if (slot.load() == nullptr)
+    slot.store(load_generated(device, nullptr, kText, {}, "cresset_sleep"));
+  void* arguments[] = {&cycles};
+  launch_function(slot.load(), 1, 1, 0, c10::cuda::getCurrentCUDAStream(device), arguments);
 }
 
 int multiprocessors() { return current_properties().multi_processor_count; }

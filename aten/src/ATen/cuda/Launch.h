@@ -82,5 +82,7 @@ template <class... Args> inline void launch(const Kernel& kernel, Dim3 grid, Dim
 
 // Multiprocessors of the current device: the base of grids whose blocks each do many pieces.
 TORCH_API int multiprocessors();
+// Keeps the current stream busy for a number of clock cycles.
+TORCH_API void sleep(int64_t cycles);
 
 } // namespace at::cuda

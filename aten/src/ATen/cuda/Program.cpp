@@ -202,7 +202,7 @@ void connect_faults(int device, CUmodule module) {
     return;
   const auto index = static_cast<c10::DeviceIndex>(device);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  const bool recording = detail::tls_state.graph_pool != 0;
+  const bool recording = c10::cuda::detail::tls_state.graph_pool != 0;
   if (recording) check(api.cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeCaptureMode");
   const CUdeviceptr slot = error_slot(index);
   CUstream& stream = modules().fault_streams[device];

@@ -8,6 +8,7 @@
 #include <torch/csrc/python/types/types.h>
 
 #include <ATen/cuda/CUDAGenerator.h>
+#include <ATen/cuda/Launch.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/NoDriver.h>
 
@@ -176,7 +177,17 @@ PyObject* profiler(bool start) {
 PyObject* profiler_start(PyObject*, PyObject*) { return profiler(true); }
 PyObject* profiler_stop(PyObject*, PyObject*) { return profiler(false); }
 
+PyObject* sleep(PyObject*, PyObject* cycles) {
+  return guarded([&] {
+    const int64_t count = PyLong_AsLongLong(cycles);
+    if (count == -1 && PyErr_Occurred()) throw python_error();
+    at::cuda::sleep(count);
+    return new_none();
+  });
+}
+
 PyMethodDef functions[] = {{"_cuda_init", init_driver, METH_NOARGS, nullptr},
+                           {"_cuda_sleep", sleep, METH_O, nullptr},
                            {"_cuda_hasContext", has_context, METH_NOARGS, nullptr},
                            {"_cuda_isInBadFork", is_in_bad_fork, METH_NOARGS, nullptr},
                            {"_cuda_getDriverVersion", driver_version, METH_NOARGS, nullptr},

@@ -82,6 +82,21 @@ PyObject* pool(PyObject* self, PyObject*) {
     return Py_BuildValue("(KK)", 0ull, static_cast<unsigned long long>(graph_of(self).pool()));
   });
 }
+PyObject* debug_dump(PyObject* self, PyObject* path) {
+  return guarded([&] {
+    PyRef text = checked(PyOS_FSPath(path));
+    if (!PyUnicode_Check(text.get())) raise_type_error("debug_dump(): expected a path as text");
+    graph_of(self).debug_dump(utf8(text.get()).data());
+    return new_none();
+  });
+}
+PyObject* raw_graph(PyObject* self, PyObject*) {
+  return guarded([&] { return PyLong_FromVoidPtr(graph_of(self).raw_graph()); });
+}
+PyObject* raw_executable(PyObject* self, PyObject*) {
+  return guarded([&] { return PyLong_FromVoidPtr(graph_of(self).raw_executable()); });
+}
+PyObject* enable_debug_mode(PyObject*, PyObject*) { return new_none(); }
 PyObject* pool_handle(PyObject*, PyObject*) {
   const auto number = c10::cuda::CUDACachingAllocator::new_graph_pool();
   return Py_BuildValue("(KK)", 0ull, static_cast<unsigned long long>(number));
@@ -95,6 +110,14 @@ PyMethodDef methods[] = {
     {"replay", replay, METH_NOARGS, "Queues the recorded work on the current stream."},
     {"reset", reset, METH_NOARGS, "Forgets the recording."},
     {"pool", pool, METH_NOARGS, "The graph's memory, for other graphs to share."},
+    {"debug_dump", debug_dump, METH_O,
+     "debug_dump($self, debug_path, /)\n--\n\nWrites the recording to a file, in the dot "
+     "language."},
+    {"enable_debug_mode", enable_debug_mode, METH_NOARGS,
+     "Nothing: a recording is always kept for debug_dump()."},
+    {"raw_cuda_graph", raw_graph, METH_NOARGS, "The driver's graph as a number."},
+    {"raw_cuda_graph_exec", raw_executable, METH_NOARGS,
+     "The driver's executable graph as a number."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {{"_graph_pool_handle", pool_handle, METH_NOARGS, nullptr},

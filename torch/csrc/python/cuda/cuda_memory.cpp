@@ -8,6 +8,7 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/PinnedMemory.h>
+#include <c10/cuda/PluggableAllocator.h>
 
 namespace torch::python {
 namespace {
@@ -97,8 +98,45 @@ PyObject* empty_host_cache(PyObject*, PyObject*) {
 PyObject* host_memory(PyObject*, PyObject*) {
   return guarded([&] {
     const c10::cuda::PinnedStats stats = c10::cuda::pinned_stats();
-    return Py_BuildValue("(LL)", static_cast<long long>(stats.live_bytes),
-                         static_cast<long long>(stats.cached_bytes));
+    return Py_BuildValue("(LLLL)", static_cast<long long>(stats.live_bytes),
+                         static_cast<long long>(stats.cached_bytes),
+                         static_cast<long long>(stats.peak_live_bytes),
+                         static_cast<long long>(stats.allocated_bytes));
+  });
+}
+
+PyObject* reset_host_memory(PyObject*, PyObject* peaks) {
+  return guarded([&] {
+    c10::cuda::reset_pinned_stats(PyObject_IsTrue(peaks) == 1);
+    return new_none();
+  });
+}
+PyObject* exchange_pool(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&] {
+    KeywordArgs a("_cuda_exchangePool", {"device", "pool"}, 2, 2, args, n, names);
+    const uint64_t before =
+        caching::exchange_pool(cuda_index(a[0]), static_cast<uint64_t>(a.integer(1, 0)));
+    return PyLong_FromUnsignedLongLong(before);
+  });
+}
+PyObject* retain_pool(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&] {
+    KeywordArgs a("_cuda_retainPool", {"device", "pool", "retain"}, 3, 3, args, n, names);
+    const auto pool = static_cast<uint64_t>(a.integer(1, 0));
+    if (a.boolean(2, true))
+      caching::retain_graph_pool(cuda_index(a[0]), pool);
+    else
+      caching::release_graph_pool(cuda_index(a[0]), pool);
+    return new_none();
+  });
+}
+// The addresses of a shared library's two functions.
+PyObject* plug_allocator(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return guarded([&] {
+    KeywordArgs a("_cuda_plugAllocator", {"alloc", "free"}, 2, 2, args, n, names);
+    c10::cuda::plug_allocator(reinterpret_cast<c10::cuda::PluggedAlloc>(a.integer(0, 0)),
+                              reinterpret_cast<c10::cuda::PluggedFree>(a.integer(1, 0)));
+    return new_none();
   });
 }
 
@@ -154,7 +192,8 @@ PyObject* segment_dict(const caching::SegmentInfo& segment) {
   set_item(out.get(), "requested_size", requested);
   set_item(out.get(), "stream", PyLong_FromUnsignedLongLong(segment.stream));
   set_item(out.get(), "segment_type", PyUnicode_FromString(segment.large ? "large" : "small"));
-  set_item(out.get(), "segment_pool_id", Py_BuildValue("(ii)", 0, 0));
+  set_item(out.get(), "segment_pool_id",
+           Py_BuildValue("(iK)", 0, static_cast<unsigned long long>(segment.pool)));
   set_item(out.get(), "is_expandable", new_bool(segment.growable));
   set_item(out.get(), "frames", PyList_New(0));
   set_item(out.get(), "blocks", blocks.release());
@@ -224,7 +263,12 @@ PyMethodDef functions[] = {
     {"_cuda_resetPeakMemoryStats", reset_peak, METH_O, nullptr},
     {"_cuda_emptyCache", empty_cache, METH_NOARGS, nullptr},
     {"_cuda_emptyHostCache", empty_host_cache, METH_NOARGS, nullptr},
-    {"_cuda_hostMemory", host_memory, METH_NOARGS, "Page-locked bytes in use and kept."},
+    {"_cuda_hostMemory", host_memory, METH_NOARGS,
+     "Page-locked bytes: in use, kept, the most in use, all that ever were."},
+    {"_cuda_resetHostMemory", reset_host_memory, METH_O, "The peak if true, else the sum."},
+    {"_cuda_exchangePool", as_method(exchange_pool), kFast, nullptr},
+    {"_cuda_retainPool", as_method(retain_pool), kFast, nullptr},
+    {"_cuda_plugAllocator", as_method(plug_allocator), kFast, nullptr},
     {"_cuda_memoryInfo", memory_info, METH_O, "Free and total bytes of a device."},
     {"_cuda_setMemoryFraction", as_method(set_fraction), kFast, nullptr},
     {"_cuda_getMemoryFraction", get_fraction, METH_O, nullptr},

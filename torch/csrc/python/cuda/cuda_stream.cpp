@@ -49,6 +49,18 @@ struct CallArgs {
   PyRef names;
 };
 
+// Streams and events of other packages' devices are instances of subclasses that Python defines
+// (torch._backend_streams): asked for one, the base class makes an instance of the subclass, and
+// the subclass gets an object whose CUDA part stays unused.
+template <class Make> PyObject* backend_object(PyTypeObject* type, PyTypeObject* base,
+                                               const char* name, PyObject* args, PyObject* kwargs,
+                                               const Make& make) {
+  if (type != base) return make();
+  PyRef module = checked(PyImport_ImportModule("torch._backend_streams"));
+  PyRef subclass = checked(PyObject_GetAttrString(module.get(), name));
+  return checked(PyObject_Call(subclass.get(), args, kwargs)).release();
+}
+
 // ---- streams ------------------------------------------------------------------------------------
 
 // Whether torch.Stream(device) is the CPU's: it was asked for, or there is nothing else.
@@ -65,6 +77,9 @@ PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     KeywordArgs a("Stream",
                   {"device", "priority", "stream_id", "device_index", "device_type", "stream_ptr"},
                   2, 0, call.values.data(), call.given, call.names.get());
+    if (const auto device = a.device(0); device && !device->is_cpu() && !device->is_cuda())
+      return backend_object(type, &StreamType, "Stream", args, kwargs,
+                            [&] { return new_stream(type, CUDAStream(-1, nullptr)); });
     if (a.present(2) || a.present(5)) {
       const int64_t index = a.present(3) ? a.integer(3, 0) : index_of(a.device(0));
       c10::cuda::check_device(index);
@@ -243,12 +258,22 @@ PyGetSetDef stream_properties[] = {{"stream_id", stream_get_id, nullptr, nullptr
 
 // ---- events -------------------------------------------------------------------------------------
 
+PyObject* new_event(PyTypeObject* type, unsigned flags) {
+  auto* self = reinterpret_cast<PyEvent*>(type->tp_alloc(type, 0));
+  if (!self) throw python_error();
+  new (&self->event) CUDAEvent(flags);
+  return reinterpret_cast<PyObject*>(self);
+}
+
 PyObject* event_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     CallArgs call(args, kwargs);
     KeywordArgs a("Event", {"device", "enable_timing", "blocking", "interprocess"}, 1, 0,
                   call.values.data(), call.given, call.names.get());
     const auto device = a.device(0);
+    if (device && !device->is_cpu() && !device->is_cuda())
+      return backend_object(type, &EventType, "Event", args, kwargs,
+                            [&] { return new_event(type, c10::cuda::kEventDisableTiming); });
     TORCH_CHECK(!device || device->is_cuda(),
                 "Expected a cuda device, but got: ", device ? *device : c10::Device());
     const bool shared = a.boolean(3, false);
@@ -256,10 +281,7 @@ PyObject* event_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     const unsigned flags =
         (a.boolean(1, false) ? c10::cuda::kEventDefault : c10::cuda::kEventDisableTiming) |
         (a.boolean(2, false) ? c10::cuda::kEventBlockingSync : 0);
-    auto* self = reinterpret_cast<PyEvent*>(type->tp_alloc(type, 0));
-    if (!self) throw python_error();
-    new (&self->event) CUDAEvent(flags);
-    return reinterpret_cast<PyObject*>(self);
+    return new_event(type, flags);
   });
 }
 void event_dealloc(PyObject* self) {

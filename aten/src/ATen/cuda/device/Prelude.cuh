@@ -88,6 +88,17 @@ template <int kCount, class T> CRESSET_DEVICE_FN Pack<T, kCount> load_pack(const
     reinterpret_cast<Word*>(&r)[i] = reinterpret_cast<const Word*>(p)[i];
   return r;
 }
+// The same for what is read once: it does not push other data out of the caches.
+template <int kCount, class T> CRESSET_DEVICE_FN Pack<T, kCount> stream_pack(const T* p) {
+  Pack<T, kCount> r;
+  constexpr int kBytes = sizeof(T) * kCount;
+  constexpr int kStep = kBytes < 16 ? kBytes : 16;
+  using Word = typename Bytes<kStep>::type;
+  CRESSET_UNROLL
+  for (int i = 0; i < kBytes / kStep; ++i)
+    reinterpret_cast<Word*>(&r)[i] = __ldcs(reinterpret_cast<const Word*>(p) + i);
+  return r;
+}
 template <int kCount, class T>
 CRESSET_DEVICE_FN void store_pack(T* p, const Pack<T, kCount>& value) {
   constexpr int kBytes = sizeof(T) * kCount;

@@ -1,6 +1,7 @@
 // See DenseIndex.h.
 #include <ATen/native/index/DenseIndex.h>
 
+#include <algorithm>
 #include <limits>
 
 #include <ATen/cuda/KernelCall.h>
@@ -77,6 +78,39 @@ bool describe(DenseIndex& d, const Tensor& indexed, int64_t dim, const Tensor& i
   return true;
 }
 
+// Rows that are summed at a time where columns are made rows first: whole waves of the largest GPU,
+// and few enough that the copies stay small.
+constexpr int64_t kTurnedRows = 9 * 132;
+
+// A warp per row (d.inner is 1), which fits into shared memory.
+void sum_rows(const SumKernels& kernels, const DenseIndex& d, const Tensor& self,
+              const Tensor& source) {
+  cuda::launch(kernels.staged, static_cast<unsigned>(d.columns), 32,
+               static_cast<unsigned>(d.bound * kernels.accumulator), cuda::current_stream(),
+               self.mutable_data_ptr(), source.const_data_ptr(), d);
+}
+
+// Columns of dense tensors, some at a time, as rows: a warp that walks a column reads 32 bytes of
+// memory for every element.
+void sum_columns_as_rows(const SumKernels& kernels, const DenseIndex& d, const Tensor& self,
+                         const Tensor& index, const Tensor& source) {
+  const int64_t outer = d.columns / d.inner, inner = d.inner;
+  const Tensor to = self.as_strided({outer, d.bound, inner}, {d.other_row, inner, 1});
+  const Tensor places = index.view({outer, d.n, inner});
+  const Tensor values = source.view({outer, d.n, inner});
+  const int64_t step = std::max<int64_t>(64, kTurnedRows / outer);
+  for (int64_t first = 0; first < inner; first += step) {
+    const int64_t count = std::min(step, inner - first);
+    const auto turned = [&](const Tensor& t) { return t.narrow(2, first, count).transpose(1, 2); };
+    const Tensor sums = turned(to).contiguous(), row_places = turned(places).contiguous();
+    DenseIndex rows{nullptr, 0, 0, 0, 0, 0, 0, 0, 0, {}, d.check};
+    describe(rows, sums, 2, row_places);
+    rows.dim = d.dim;
+    sum_rows(kernels, rows, sums, turned(values).contiguous());
+    turned(to).copy_(sums);
+  }
+}
+
 int size_slot(int64_t itemsize) { return __builtin_ctzll(static_cast<uint64_t>(itemsize)); }
 
 } // namespace
@@ -117,9 +151,10 @@ bool scatter_add_dense(const Tensor& self, int64_t dim, const Tensor& index, con
                           ? d.columns <= std::numeric_limits<int32_t>::max()
                           : d.columns < kManyColumns && d.n >= kLongColumn && d.n >= d.bound / 4;
   if (staged && d.columns >= kFewestRows && bytes <= kRowBytes) {
-    cuda::launch(kernels->staged, static_cast<unsigned>(d.columns), 32,
-                 static_cast<unsigned>(bytes), stream, self.mutable_data_ptr(),
-                 source.const_data_ptr(), d);
+    if (d.inner == 1)
+      sum_rows(*kernels, d, self, source);
+    else
+      sum_columns_as_rows(*kernels, d, self, index, source);
     return true;
   }
   if (d.inner == 1 || d.columns < kFewestColumns || kernels->columns == nullptr) return false;

@@ -4,8 +4,8 @@
 //
 // Sums do not depend on the order in which blocks run, without sorting: one owner walks a line (a
 // row where inner is 1, otherwise a column) from its first element to its last. Many columns have a
-// thread each, in memory; rows, and columns too few to fill the GPU so, a warp each, which keeps
-// the sums in shared memory.
+// thread each, in memory; rows a warp each, which keeps the sums in shared memory. Columns too few
+// to fill the GPU are made rows first.
 #include <ATen/cuda/device/Block.cuh>
 #include <ATen/cuda/device/Bytes.cuh>
 #include <ATen/cuda/device/ErrorSlot.cuh>
@@ -130,7 +130,7 @@ CRESSET_DEVICE_FN void scatter_columns(T* self, const T* source, const DenseInde
   }
 }
 
-// A warp per line, whose sums lie in shared memory. Of lanes that go to one place the lower ones
+// A warp per row, whose sums lie in shared memory. Of lanes that go to one place the lower ones
 // add first.
 constexpr int kStagedGroup = 8;
 
@@ -142,9 +142,8 @@ template <class T> struct StagedGroup {
     CRESSET_UNROLL
     for (int u = 0; u < kStagedGroup; ++u) {
       const int i = start + u * 32 + static_cast<int>(threadIdx.x);
-      const long position = static_cast<long>(i) * d.inner;
-      place[u] = i < d.n ? index[position] : -1;
-      value[u] = i < d.n ? source[position] : T(0);
+      place[u] = i < d.n ? index[i] : -1;
+      value[u] = i < d.n ? source[i] : T(0);
     }
   }
   template <class A> CRESSET_DEVICE_FN void add_to(A* sums, int start, const DenseIndex& d) {
@@ -168,11 +167,10 @@ CRESSET_DEVICE_FN void scatter_staged(T* self, const T* source, const DenseIndex
   using A = opmath_t<T>;
   CRESSET_DYNAMIC_SHARED(A, sums);
   const int lane = threadIdx.x, length = static_cast<int>(d.bound);
-  const unsigned outer = blockIdx.x / static_cast<unsigned>(d.inner);
-  const unsigned c = blockIdx.x - outer * static_cast<unsigned>(d.inner);
-  T* out = self + outer * d.other_row + c;
-  const long* index = d.index + outer * d.row + c;
-  source += outer * d.row + c;
+  const long row = blockIdx.x;
+  T* out = self + row * d.other_row;
+  const long* index = d.index + row * d.row;
+  source += row * d.row;
   StagedGroup<T> group, next;
   group.load(index, source, 0, d);
   CRESSET_NO_UNROLL
@@ -180,7 +178,7 @@ CRESSET_DEVICE_FN void scatter_staged(T* self, const T* source, const DenseIndex
     T value[kStagedGroup];
     CRESSET_UNROLL
     for (int u = 0; u < kStagedGroup; ++u)
-      if (i + u * 32 < length) value[u] = out[static_cast<long>(i + u * 32) * d.inner];
+      if (i + u * 32 < length) value[u] = out[i + u * 32];
     CRESSET_UNROLL
     for (int u = 0; u < kStagedGroup; ++u)
       if (i + u * 32 < length) sums[i + u * 32] = convert<A>(value[u]);
@@ -191,7 +189,7 @@ CRESSET_DEVICE_FN void scatter_staged(T* self, const T* source, const DenseIndex
     group.add_to(sums, start, d);
     group = next;
   }
-  for (int i = lane; i < length; i += 32) out[static_cast<long>(i) * d.inner] = convert<T>(sums[i]);
+  for (int i = lane; i < length; i += 32) out[i] = convert<T>(sums[i]);
 }
 
 } // namespace at::device

@@ -152,6 +152,8 @@ template <class A> CRESSET_DEVICE_FN A divided(A sum, long count) {
   } else if constexpr (c10::is_complex_v<A>) {
     using R = typename A::value_type;
     return A(sum.real_ / static_cast<R>(count), sum.imag_ / static_cast<R>(count));
+  } else if constexpr (std::is_integral_v<A> && static_cast<A>(-1) > static_cast<A>(0)) {
+    return static_cast<A>(sum / static_cast<unsigned long>(count));
   } else if constexpr (std::is_integral_v<A>) {
     const long wide = static_cast<long>(sum), q = wide / count;
     return static_cast<A>(wide % count != 0 && wide < 0 ? q - 1 : q);
@@ -295,6 +297,9 @@ CRESSET_INDEX_COMBINE(f64)
 CRESSET_INDEX_COMBINE(f16)
 CRESSET_INDEX_COMBINE(bf16)
 CRESSET_INDEX_COMBINE(u8)
+CRESSET_INDEX_COMBINE(u16)
+CRESSET_INDEX_COMBINE(u32)
+CRESSET_INDEX_COMBINE(u64)
 CRESSET_INDEX_COMBINE(i8)
 CRESSET_INDEX_COMBINE(i16)
 CRESSET_INDEX_COMBINE(i32)

@@ -29,6 +29,8 @@ constexpr int kDims = at::device::kReduceDims;
 // Blocks that keep the largest GPU busy, and the least work that is worth a block of its own.
 constexpr int64_t kManyBlocks = 4096;
 constexpr int64_t kBlockBytes = 32768;
+// Blocks of kThreads that a multiprocessor runs at a time.
+constexpr int64_t kWaveBlocks = 6;
 constexpr int64_t kCombineThreads = 262144;
 // Threads that fill the largest GPU about twice.
 constexpr int64_t kFullGpu = 524288;
@@ -241,6 +243,9 @@ Launch plan_rows(Args& a, const Geometry& g, int64_t itemsize) {
   const int64_t row_blocks = (g.outputs + rows - 1) / rows;
   if (a.runs > 1)
     split(a, row_blocks, a.runs, std::max<int64_t>(1, kBlockBytes / (a.run * itemsize)));
+  else if (g.outputs == 1)
+    // One wave of blocks: a second would wait for the first's slowest.
+    split(a, 1, a.run, kBlockBytes / itemsize, kWaveBlocks * at::cuda::multiprocessors());
   else
     split(a, row_blocks, a.run, kBlockBytes / itemsize);
   return {kRow, row_blocks * a.splits};
