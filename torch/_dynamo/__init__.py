@@ -4,7 +4,6 @@ public faces."""
 
 import importlib
 
-from torch import _later
 from torch._dynamo import config, exc, utils
 from torch._dynamo.backends.registry import list_backends, lookup_backend, register_backend
 from torch._dynamo.decorators import (  # after eval_frame, which they use
@@ -99,8 +98,6 @@ __all__ = [
     "substitute_in_graph",
 ]
 
-# Functions that do not exist, and what says so.
-globals().update(_later.names(__name__, "replay"))
 reset_hooks: list = []
 
 
@@ -116,6 +113,13 @@ def export(f, *extra_args, **options):
     from torch._dynamo.exporting import export as run_export
 
     return run_export(f, *extra_args, **options)
+
+
+def replay(filename: str) -> None:
+    """Compiles and runs again what a file of config.replay_record_enabled recorded."""
+    from torch._dynamo.replay_record import replay as run_replay
+
+    run_replay(filename)
 
 
 def is_inductor_supported() -> bool:

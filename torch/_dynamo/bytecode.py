@@ -19,7 +19,16 @@ class Program:
     `places` gives for each instruction its number there; they differ for resume functions. Both
     codes are referred to weakly: programs are kept as long as their code lives."""
 
-    __slots__ = ("_code", "_live", "_origin", "index", "instructions", "places", "steps")
+    __slots__ = (
+        "_code",
+        "_live",
+        "_origin",
+        "index",
+        "instructions",
+        "places",
+        "steps",
+        "unsure",
+    )
 
     def __init__(
         self,
@@ -39,6 +48,8 @@ class Program:
         self._origin = weakref.ref(origin or code)
         self.places = places
         self._live: list[frozenset[str]] | None = None
+        # Instructions that may read a shared variable without a value (resume_execution).
+        self.unsure: frozenset[int] | None = None
 
     @property
     def code(self) -> types.CodeType:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._C._dynamo.eval_frame import GraphCall
 from torch._dynamo import polyfills
+from torch._dynamo.code_text import code_of, constant_lines
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.fetch_plan import FEW_STEPS, FetchPlan
 from torch._dynamo.source import (
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from torch._dynamo.variables.random_numbers import EarlyValueVariable
     from torch._guards import Source
 
-_CONSTANT = "\x00constant %d"
-
 
 class Codegen:
     """The text of one function. `reads` take values from the running program, before the graph is
@@ -56,6 +55,8 @@ class Codegen:
         self.effects: list[str] = []
         self.tail: list[str] = []
         self.consts: list[object] = []
+        # The object that calls the graph, and what it fetches for it.
+        self.graph_object: tuple[object, list | None] | None = None
         self._const_names: dict[int, str] = {}
         self._names: dict[int, str] = {}
         self._busy: set[int] = set()
@@ -198,9 +199,11 @@ class Codegen:
                 self.graph_input(item) if item.made is None else self.made_inputs[item.node]
                 for item in inputs
             ]
+            self.graph_object = (compiled, None)
             return f"{self.const(compiled)}({', '.join(args)})"
         roots = [root if isinstance(root, str) else self.source(root) for root in plan.roots]
         call = GraphCall(compiled, len(roots), plan.steps(), plan.outputs())
+        self.graph_object = (call, [len(roots), plan.steps(), plan.outputs()])
         return f"{self.const(call)}({', '.join(roots)})"
 
     def graph_output(self, node: object, vt: VariableTracker) -> str:
@@ -290,10 +293,7 @@ class Codegen:
 
     def assemble(self, graph_call: list[str]) -> types.CodeType:
         """The code object. `graph_call` are the statements that run the graph."""
-        head = [
-            f"{name} = {_CONSTANT % i!r}"
-            for i, name in enumerate(f"__k{i}" for i in range(len(self.consts)))
-        ]
+        head = constant_lines(len(self.consts))
         free = self.code.co_freevars
         if free:
             head.append(f"__cells = (lambda: ({', '.join(free)},)).__closure__")
@@ -303,20 +303,7 @@ class Codegen:
         outer = "".join(f"    {name} = None\n" for name in free)
         full = f"def __outer():\n{outer}    def __compiled({params}):\n{text}\n"
         self.text = full
-        module = compile(full, self.code.co_filename, "exec", dont_inherit=True)
-        inner = next(c for c in module.co_consts if isinstance(c, types.CodeType))
-        made = next(c for c in inner.co_consts if isinstance(c, types.CodeType))
-        return self._finish(made)
-
-    def _finish(self, made: types.CodeType) -> types.CodeType:
-        table = {_CONSTANT % i: value for i, value in enumerate(self.consts)}
-        consts = tuple(table.get(c, c) if type(c) is str else c for c in made.co_consts)
-        return made.replace(
-            co_consts=consts,
-            co_name=self.code.co_name,
-            co_qualname=getattr(self.code, "co_qualname", self.code.co_name),
-            co_firstlineno=self.code.co_firstlineno,
-        )
+        return code_of(full, self.code, self.consts)
 
 
 def _identifier(name: str, index: int) -> str:

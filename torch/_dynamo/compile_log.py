@@ -6,15 +6,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import linecache
 import logging
+import os
 import sys
 import threading
 import time
+import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo import utils
+import torch
+from torch._dynamo import exc, utils
 from torch._guards import CompileContext, CompileId
 from torch._logging import (
     LazyString,
@@ -26,16 +30,23 @@ from torch._logging import (
 from torch._logging.structured import from_traceback, intern_string
 
 if TYPE_CHECKING:
-    import torch
     from torch._C._dynamo.eval_frame import CodeCache
     from torch._C._dynamo.guards import GuardManager, RootGuardManager
+    from torch._dynamo.opcodes import Instruction
+    from torch._dynamo.output_graph import GuardRecord
     from torch._dynamo.symbolic_convert import Frame
 
 _artifacts = {
     name: getArtifactLogger(__name__, name)
-    for name in "bytecode graph graph_code graph_sizes graph_breaks guards trace_call".split()
+    for name in (
+        "bytecode graph graph_code graph_sizes graph_breaks guards verbose_guards trace_call "
+        "trace_source trace_bytecode side_effects"
+    ).split()
 }
 _frame_ids = itertools.count()
+_OWN_FOLDERS = tuple(os.path.dirname(f) + os.sep for f in (__file__, _internal.__file__))
+# Which outputs were told the version.
+_versions: dict[str, tuple[int, ...]] = {}
 
 
 def next_compile_context(cache: CodeCache) -> CompileContext:
@@ -55,17 +66,37 @@ def reset_ids() -> None:
 
 def started(code: types.CodeType) -> None:
     """A compilation begins."""
-    trace_structured(
-        "dynamo_start",
-        lambda: {
-            "stack": [
-                {
-                    "line": code.co_firstlineno,
-                    "name": code.co_name,
-                    "filename": intern_string(code.co_filename),
-                }
-            ]
-        },
+    _say_version()
+    trace_structured("dynamo_start", lambda: {"stack": [*_callers(), _place_of(code)]})
+
+
+def _place_of(code: types.CodeType) -> dict[str, object]:
+    return {
+        "line": code.co_firstlineno,
+        "name": code.co_name,
+        "filename": intern_string(code.co_filename),
+    }
+
+
+def _callers() -> list[dict[str, object]]:
+    """The program's frames that led to a compilation."""
+    stack = traceback.extract_stack()
+    return from_traceback([f for f in stack if not f.filename.startswith(_OWN_FOLDERS)])
+
+
+def _say_version() -> None:
+    """The first record of a trace names what wrote it."""
+    handlers = tuple(map(id, _internal.trace_log.handlers))
+    if handlers and handlers != _versions.get("said"):
+        _versions["said"] = handlers
+        found = {"torch": torch.__version__, "python": sys.version.split()[0]}
+        trace_structured_artifact("torch_version", "json", lambda: json.dumps(found))
+
+
+def failed(error: Exception) -> None:
+    """A compilation ended with an error."""
+    trace_structured_artifact(
+        "dynamo_error", "string", lambda: "".join(traceback.format_exception(error))
     )
 
 
@@ -108,11 +139,14 @@ def progress(code: types.CodeType) -> Iterator[None]:
 def bytecode(before: types.CodeType, after: types.CodeType) -> None:
     """The code before and after."""
     log = _artifacts["bytecode"]
-    if not log.isEnabledFor(logging.DEBUG):
+    if not (log.isEnabledFor(logging.DEBUG) or is_tracing()):
         return
+    place = (before.co_name, before.co_filename, before.co_firstlineno)
     for title, code in (("ORIGINAL BYTECODE", before), ("MODIFIED BYTECODE", after)):
-        place = (before.co_name, before.co_filename, before.co_firstlineno)
-        log.debug("%s", utils.format_bytecode(title, *place, code))
+        text = utils.format_bytecode(title, *place, code)
+        log.debug("%s", text)
+        name = f"{before.co_name}_{title.replace(' ', '_')}"
+        trace_structured_artifact(name, "string", lambda text=text: text)
 
 
 def graph(gm: torch.fx.GraphModule | None, name: str) -> None:
@@ -125,18 +159,25 @@ def graph(gm: torch.fx.GraphModule | None, name: str) -> None:
         _artifacts["graph"].debug("TRACED GRAPH\n %s \n%s\n", name, _table(gm.graph))
     if _artifacts["graph_sizes"].isEnabledFor(logging.DEBUG):
         lines = [
-            f"{node.name}: {tuple(node.meta['example_value'].shape)}"
-            for node in gm.graph.nodes
-            if hasattr(node.meta.get("example_value"), "shape")
+            f"{node}: ({', '.join(map(str, size))})" for node, size in _sizes(gm.graph).items()
         ]
         _artifacts["graph_sizes"].debug(
             "TRACED GRAPH TENSOR SIZES\n===== %s =====\n%s\n", name, "\n".join(lines)
         )
     trace_structured(
         "dynamo_output_graph",
-        lambda: {"sizes": {}},
+        lambda: {"sizes": _sizes(gm.graph)},
         payload_fn=lambda: gm.print_readable(print_output=False),
     )
+
+
+def _sizes(found: torch.fx.Graph) -> dict[str, list[int | str]]:
+    """The sizes of all values; symbols by their names."""
+    return {
+        node.name: [n if type(n) is int else str(n) for n in node.meta["example_value"].shape]
+        for node in found.nodes
+        if hasattr(node.meta.get("example_value"), "shape")
+    }
 
 
 def _table(found: torch.fx.Graph) -> str:
@@ -165,6 +206,46 @@ def traced_call(name: str, tx: Frame) -> None:
     _artifacts["trace_call"].debug("TRACE FX call %s from %s%s\n%s", name, place, depth, source)
 
 
+def watches_steps() -> bool:
+    """Whether someone asked for lines or instructions as they are traced."""
+    return is_on("trace_source") or is_on("trace_bytecode")
+
+
+def watched(tx: Frame, steps: list[tuple]) -> list[tuple]:
+    """The steps of a frame, each of which says what it is before it is made."""
+    last: list[int | None] = [None]
+
+    def says(handler: Callable) -> Callable:
+        def step(frame: Frame, ins: Instruction) -> object:
+            code = frame.code
+            if ins.lineno is not None and ins.lineno != last[0]:
+                last[0] = ins.lineno
+                place = f"{code.co_filename}:{ins.lineno} in {code.co_name}"
+                depth = f" (inline depth: {frame.depth})" if frame.depth else ""
+                line = linecache.getline(code.co_filename, ins.lineno).rstrip()
+                text = f"TRACE starts_line {place}{depth}\n    {line}"
+                _artifacts["trace_source"].debug("%s", text)
+            shown = "" if ins.argval is None else ins.argval
+            _artifacts["trace_bytecode"].debug("TRACE %s %s %s", ins.opname, shown, frame.stack)
+            return handler(frame, ins)
+
+        return step
+
+    return [(says(handler), ins) for handler, ins in steps]
+
+
+def side_effects(tx: Frame) -> None:
+    """Objects of the program that compiled code changes."""
+    log = _artifacts["side_effects"]
+    if not log.isEnabledFor(logging.DEBUG):
+        return
+    names = tx.out.side_effects.names()
+    if names:
+        code = tx.code
+        place = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+        log.debug("Mutating objects of %s:\n%s", place, "\n".join(f"    {n}" for n in names))
+
+
 def graph_break(reason: Exception | None) -> None:
     """A graph ended, and why."""
     if reason is None:
@@ -174,21 +255,26 @@ def graph_break(reason: Exception | None) -> None:
     stack = list(getattr(reason, "real_stack", None) or [])
     # Not the exception: its traceback holds the frames of the trace and the program's values.
     utils.graph_break_reasons.append(utils.GraphCompileReason(str(reason), stack))
-    where = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else "user code"
-    text = f"Graph break in user code at {where}\nGraph Break Reason: {reason}"
+    where = f" at {stack[-1].filename}:{stack[-1].lineno}" if stack else ""
+    number = getattr(reason, "gb_id", None)
+    text = f"Graph break in user code{where}\nGraph Break Reason: {reason}"
+    if number is not None:
+        text += f"\n  Registry id: {number}"
+    if stack:
+        text += f"\nUser code traceback:\n{exc.format_user_stack(stack)}"
     _artifacts["graph_breaks"].debug("%s", text)
-    trace_structured(
-        "dynamo_graph_break_reason",
-        lambda: {"stack": from_traceback(stack)},
-        payload_fn=lambda: text,
-    )
+    trace_structured_artifact("dynamo_graph_break_reason", "string", lambda: text)
 
 
-def guards(root: RootGuardManager) -> None:
-    """The guard tree."""
+def guards(root: RootGuardManager, texts: list[str], records: Iterable[GuardRecord]) -> None:
+    """The guard tree, and its conditions."""
     if _artifacts["guards"].isEnabledFor(logging.DEBUG):
         _artifacts["guards"].debug("GUARDS:\n\n%s", tree_text(root))
-    trace_structured("dynamo_guards", payload_fn=lambda: tree_text(root))
+    if _artifacts["verbose_guards"].isEnabledFor(logging.DEBUG):
+        lines = [f"    {r.kind} {r.source.name() if r.source else ''}" for r in records]
+        _artifacts["verbose_guards"].debug("GUARDS BY KIND:\n%s", "\n".join(lines))
+    trace_structured("dynamo_cpp_guards_str", payload_fn=lambda: tree_text(root))
+    trace_structured("dynamo_guards", payload_fn=lambda: [{"code": text} for text in texts])
 
 
 def tree_text(root: RootGuardManager) -> str:

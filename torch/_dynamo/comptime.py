@@ -138,6 +138,7 @@ class ComptimeContext:
 
     def __init__(self, tx: Frame) -> None:
         self.__tx = tx
+        tx.out.is_watched = True
 
     def _frame(self, stacklevel: int) -> Frame:
         frame = self.__tx

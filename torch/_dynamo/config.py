@@ -28,6 +28,8 @@ fail_on_cache_limit_hit: bool = Config(alias="torch._dynamo.config.fail_on_recom
 error_on_nested_fx_trace: bool = True
 error_on_nested_jit_trace: bool = True
 suppress_errors: bool = _flag("TORCHDYNAMO_SUPPRESS_ERRORS")
+# Compiled frames are kept between processes (torch/_dynamo/regions.py).
+region_cache: bool = _flag("TORCHDYNAMO_REGION_CACHE", "1")
 minimum_call_count: int = 1
 raise_on_ctx_manager_usage: bool = True
 raise_on_unsafe_aot_autograd: bool = False

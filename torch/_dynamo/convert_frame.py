@@ -37,6 +37,8 @@ from torch.utils.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from torch._C._dynamo.eval_frame import CodeCache, CompiledEntry
+    from torch._dynamo.region_codec import Frame as RegionFrame
+    from torch._dynamo.regions import Region
     from torch._dynamo.translate import Translation
 
 __all__ = ["ConvertFrame", "GlobalStateGuard", "register_bytecode_hook"]
@@ -61,6 +63,8 @@ class ConvertFrame:
     fullgraph: bool = False
     dynamic: bool | None = None
     recompile_limit: int | None = None
+    # Whether frames may be taken from other processes and kept for them.
+    keeps: bool = True
 
     def __call__(
         self,
@@ -89,6 +93,8 @@ class ConvertFrame:
                 return None
             except Exception as error:
                 failed = _as_dynamo_error(error)
+                _record(failed, code, fn_globals, closure, values)
+                compile_log.failed(failed)
                 metrics.fail_type, metrics.fail_reason = type(failed).__name__, str(failed)
                 # What nobody wrote yet is no fault: the function runs as it is.
                 soft = isinstance(error, NotImplementedError) and failed is not error
@@ -111,12 +117,49 @@ class ConvertFrame:
         cache: CodeCache,
         metrics: CompilationMetrics,
     ) -> CompiledEntry:
-        from torch._C._dynamo.eval_frame import CompiledEntry
-        from torch._dynamo import guards, pgo, recompiles, translate
+        from torch._dynamo import pgo
 
         state = cache.__dict__.get("state")
         if state is None:
             state = cache.__dict__["state"] = pgo.load(code)
+        region, frame = None, None
+        if self.keeps:
+            region, frame = self._region(code, fn_globals, closure, values)
+        taken = None if region is None else region.load(frame, state)
+        if taken is not None:
+            taken.compile_id = CompileContext.current_compile_id()
+            return taken
+        return self._translate(code, fn_globals, closure, values, cache, metrics, region, frame)
+
+    def _region(
+        self,
+        code: types.CodeType,
+        fn_globals: dict[str, object],
+        closure: tuple[types.CellType, ...] | None,
+        values: dict[str, object],
+    ) -> tuple[Region | None, RegionFrame | None]:
+        from torch._dynamo import regions
+
+        region = regions.open_region(code, self.backend, self.fullgraph, self.dynamic)
+        if region is None:
+            return None, None
+        return region, regions.Frame(code, fn_globals, closure, values)
+
+    def _translate(
+        self,
+        code: types.CodeType,
+        fn_globals: dict[str, object],
+        closure: tuple[types.CellType, ...] | None,
+        values: dict[str, object],
+        cache: CodeCache,
+        metrics: CompilationMetrics,
+        region: Region | None,
+        frame: RegionFrame | None,
+    ) -> CompiledEntry:
+        from torch._C._dynamo.eval_frame import CompiledEntry
+        from torch._dynamo import guards, pgo, recompiles, translate
+
+        state = cache.__dict__["state"]
         automatic = config.automatic_dynamic_shapes and self.dynamic is not False
         options = translate.Options(
             backend=_watched(self.backend),
@@ -127,20 +170,25 @@ class ConvertFrame:
             and recompiles.is_last(cache, self.backend, self.recompile_limit),
         )
         found = translate.translate(code, fn_globals, closure, values, options)
-        compile_log.graph_break(found.break_reason)
-        with dynamo_timed("build_guards"):
-            root, texts = guards.build(code, fn_globals, found.out)
-        made = _hooked(code, found.code)
-        compile_log.graph(found.graph, found.out.compiled_name)
-        compile_log.bytecode(code, made)
-        compile_log.guards(root)
-        entry = CompiledEntry(made, root, self.backend, fn_globals, found.has_break)
-        entry.compile_id = CompileContext.current_compile_id()
-        entry.guard_texts = texts
-        entry.text = found.text
-        _count(found, texts, metrics)
-        pgo.save(code, state)
-        return entry
+        try:
+            compile_log.graph_break(found.break_reason)
+            with dynamo_timed("build_guards"):
+                root, texts = guards.build(code, fn_globals, found.out)
+            made = _hooked(code, found.code)
+            compile_log.graph(found.graph, found.out.compiled_name)
+            compile_log.bytecode(code, made)
+            compile_log.guards(root, texts, found.guards)
+            entry = CompiledEntry(made, root, self.backend, fn_globals, found.has_break)
+            entry.compile_id = CompileContext.current_compile_id()
+            entry.guard_texts = texts
+            entry.text = found.text
+            _count(found, texts, metrics)
+            pgo.save(code, state)
+            if region is not None:
+                region.save(found, state, frame)
+            return entry
+        finally:
+            found.out.forget()
 
 
 # Errors that reach the program as they are.
@@ -165,6 +213,22 @@ def _as_dynamo_error(error: Exception) -> Exception:
     if frames:
         with_user_code(made, frames)
     return made.with_traceback(error.__traceback__)
+
+
+def _record(
+    error: Exception,
+    code: types.CodeType,
+    fn_globals: dict[str, object],
+    closure: tuple[types.CellType, ...] | None,
+    values: dict[str, object],
+) -> None:
+    """Keeps the frame for torch._dynamo.replay() where settings want that."""
+    if not config.replay_record_enabled:
+        return
+    from torch._dynamo import replay_record
+
+    error.record_filename = replay_record.write(code, fn_globals, closure, values)
+    log.warning("torch._dynamo.replay(%r) compiles this again", error.record_filename)
 
 
 def _wont_convert(code: types.CodeType, error: Exception) -> str:

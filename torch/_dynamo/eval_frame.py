@@ -112,7 +112,11 @@ class FrameCompiler:
             from torch._dynamo.convert_frame import ConvertFrame
 
             self._converts[id(backend)] = ConvertFrame(
-                backend, self.fullgraph, self.dynamic, self.recompile_limit
+                backend,
+                self.fullgraph,
+                self.dynamic,
+                self.recompile_limit,
+                keeps=all(hook is None for hook in self.hooks.values()),
             )
         return self._converts[id(backend)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+import zlib
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class GraphBreak(Unsupported):
         lines += ["", f"  Developer debug context: {context}", ""]
         super().__init__("\n".join(lines), case_name=gb_type)
         self.gb_type = gb_type
+        # A short name of the kind of break, the same in every version and process.
+        self.gb_id = f"GB{zlib.crc32(gb_type.encode()):08x}"
         self.context = context
         self.explanation = explanation
         self.hints = hints
@@ -188,12 +191,26 @@ def raise_observed(tx: Frame, error: BaseException) -> NoReturn:
     """Raises an exception inside the traced program."""
     from torch._dynamo.variables.exceptions import exception_from_value
 
-    raise ObservedException(exception_from_value(tx, error))
+    raise_value(tx, exception_from_value(tx, error))
+
+
+def raise_value(tx: Frame, value: VariableTracker) -> NoReturn:
+    """Raises an exception object inside the traced program, in the context of the one that is being
+    handled."""
+    tx.chain_context(value)
+    raise ObservedException(value)
 
 
 def raise_error(tx: Frame, cls: type[BaseException], *args: object) -> NoReturn:
     """Raises a new exception inside the traced program."""
     raise_observed(tx, cls(*args))
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Takes the tracebacks from an exception that is kept, and from those that led to it."""
+    while error is not None and error.__traceback__ is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def format_user_stack(frames: list[traceback.FrameSummary]) -> str:

@@ -53,6 +53,7 @@ class ExportGuard(NamedTuple):
     source: GuardSource
     code_list: list[str]
     guard_types: list[str]
+    value: object = None
 
     def create_fn_name(self) -> str:
         """The name of the check."""
@@ -370,6 +371,7 @@ def _guard_records(found: object) -> list[ExportGuard]:
             record.source.guard_source(),
             [record.source.name()],
             [record.kind],
+            record.value,
         )
         for record in found.guards
         if record.source is not None

@@ -7,8 +7,8 @@ import functools
 import math
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch._C._dynamo import guards as _guards
@@ -32,13 +32,21 @@ from torch._dynamo.variables.constant import is_constant_type
 from torch._functorch import pyfunctorch
 
 if TYPE_CHECKING:
-    from torch._dynamo.output_graph import GuardRecord, OutputGraph
+    from torch._dynamo.output_graph import OutputGraph
     from torch._guards import Source
 
 GuardManager = _guards.GuardManager
 RootGuardManager = _guards.RootGuardManager
 # Called with each new tree by tests that look at it.
 guard_manager_testing_hook_fn: Callable | None = None
+
+
+class GuardRecord(NamedTuple):
+    """A condition on the running program: `kind` names the check, `value` what it compares."""
+
+    source: Source | None
+    kind: str
+    value: object
 
 
 class GuardManagerWrapper:
@@ -320,24 +328,7 @@ def build(
     code: types.CodeType, fn_globals: dict[str, object], out: OutputGraph
 ) -> tuple[RootGuardManager, list[str]]:
     """The guard tree of a trace, and its conditions in words."""
-    builder = GuardBuilder(code, fn_globals)
-    builder.root.add_global_state_guard(["___check_global_state()"])
-    for record in out.guards.values():
-        builder.add(record)
-    tensors = out.tensor_sources
-    if len(tensors) > 1:
-        names = [source.name() for source in tensors]
-        _guards.install_no_tensor_aliasing_guard(
-            [builder.manager(source) for source in tensors],
-            names,
-            [f"check_no_aliasing({', '.join(names)})"],
-        )
-    for sources in out.distinct:
-        names = [source.name() for source in sources]
-        text = f"no two of ({', '.join(names)}) are one object"
-        managers = [builder.manager(source) for source in sources]
-        _guards.install_no_object_aliasing_guard(managers, names, [text])
-        builder.texts.append(text)
+    builder = tree_of(code, fn_globals, out.guards.values(), out.tensor_sources, out.distinct)
     _add_shapes(builder, out)
     if out.uses_transforms():
         state = out.transforms
@@ -348,6 +339,35 @@ def build(
     if guard_manager_testing_hook_fn is not None:
         guard_manager_testing_hook_fn(GuardManagerWrapper(builder.root), out.values, builder)
     return builder.root, builder.texts
+
+
+def tree_of(
+    code: types.CodeType,
+    fn_globals: dict[str, object],
+    records: Iterable[GuardRecord],
+    tensors: Sequence[Source],
+    distinct: Sequence[Sequence[Source]],
+) -> GuardBuilder:
+    """The tree of conditions, of tensors that are different ones, and of groups of objects of which
+    no two are the same."""
+    builder = GuardBuilder(code, fn_globals)
+    builder.root.add_global_state_guard(["___check_global_state()"])
+    for record in records:
+        builder.add(record)
+    if len(tensors) > 1:
+        names = [source.name() for source in tensors]
+        _guards.install_no_tensor_aliasing_guard(
+            [builder.manager(source) for source in tensors],
+            names,
+            [f"check_no_aliasing({', '.join(names)})"],
+        )
+    for sources in distinct:
+        names = [source.name() for source in sources]
+        text = f"no two of ({', '.join(names)}) are one object"
+        managers = [builder.manager(source) for source in sources]
+        _guards.install_no_object_aliasing_guard(managers, names, [text])
+        builder.texts.append(text)
+    return builder
 
 
 def _same_transforms(state: list[tuple], frame: object) -> bool:
@@ -364,19 +384,27 @@ def _add_shapes(builder: GuardBuilder, out: OutputGraph) -> None:
     )
     if not texts:
         return
-    builder.texts.extend(texts)
     whole = [
         source
         for value, source in zip(values, sources, strict=True)
         if isinstance(value, (torch.Tensor, torch.SymInt, int))
     ]
-    compiler = ShapeCompiler(whole)
-    stated = [text for text in texts if compiler.add(text)]
-    if stated:
-        compiler.install(builder.root, builder.manager, stated)
-    rest = [text for text in texts if text not in stated]
+    out.shape_texts = (texts, whole)
+    rest = add_shape_texts(builder, texts, whole)
     if rest:
         joined = " and ".join(f"({text})" for text in rest)
         scope = {"G": builder.globals, "torch": torch, "math": math}
         check = eval(f"lambda L: {joined}", scope)
         builder.root.add_epilogue_lambda_guard(check, rest)
+
+
+def add_shape_texts(
+    builder: GuardBuilder, texts: Sequence[str], whole: Sequence[Source]
+) -> list[str]:
+    """Adds conditions on sizes as one program; returns those that no program can state."""
+    builder.texts.extend(texts)
+    compiler = ShapeCompiler(list(whole))
+    stated = [text for text in texts if compiler.add(text)]
+    if stated:
+        compiler.install(builder.root, builder.manager, stated)
+    return [text for text in texts if text not in stated]

@@ -45,6 +45,12 @@ class OptimizedModule(torch.nn.Module):
             object.__setattr__(self, "_compiled_forward", self.dynamo_ctx(function))
         return self._compiled_forward(mod, *args, **kwargs)
 
+    def aot_compile(self, example_inputs: tuple[tuple, dict[str, object]]) -> Callable:
+        """The module compiled for arguments (args, kwargs), to be saved in a file."""
+        from torch._dynamo.aot_compile import aot_compile
+
+        return aot_compile(self._orig_mod, example_inputs, self.dynamo_ctx.backend)
+
     def __getattr__(self, name: str) -> object:
         if name == "_orig_mod":
             return self._modules["_orig_mod"]

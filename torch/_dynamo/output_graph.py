@@ -20,6 +20,7 @@ from torch._dynamo.exc import (
     raise_observed,
     unimplemented,
 )
+from torch._dynamo.guards import GuardRecord
 from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.utils import dynamo_timed
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
@@ -32,7 +33,9 @@ from torch._dynamo.variables.lists import (
     SizeVariable,
     TupleVariable,
 )
+from torch._dynamo.variables.misc import UnknownVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 from torch._functorch import pyfunctorch
 from torch._guards import TracingContext
 from torch._subclasses import fake_tensor
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
     from torch._dynamo.translate import Options
+    from torch._dynamo.variables.generators import GeneratorVariable
     from torch._dynamo.variables.random_numbers import EarlyValueVariable
     from torch._guards import Source
 
@@ -61,14 +65,6 @@ _MANY_ON_A_SOURCE = frozenset(
     {"NOT_PRESENT_IN_GENERIC_DICT", "PRESENT_IN_GENERIC_DICT", "HASATTR", "SUBCLASS"}
 )
 _compiled_names = itertools.count(1)
-
-
-class GuardRecord(NamedTuple):
-    """A condition on the running program: `kind` names the check, `value` what it compares."""
-
-    source: Source | None
-    kind: str
-    value: object
 
 
 class GraphInput(NamedTuple):
@@ -130,6 +126,10 @@ class OutputGraph:
         self.shape_sources: list[tuple[object, Source, object]] = []
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
+        # Where the trace found a class: objects it makes read its attributes there.
+        self.class_sources: dict[type, Source] = {}
+        # Generators that the traced program made.
+        self.generators: list[GeneratorVariable] = []
         # Function modes: those open now, and those open before.
         self.function_modes: list[VariableTracker] = []
         self.open_modes: list[VariableTracker] = []
@@ -140,7 +140,15 @@ class OutputGraph:
         self.body_counts: collections.Counter[str] = collections.Counter()
         self.regions: dict[tuple, tuple[torch.fx.Node, str]] = {}
         self.has_break = False
+        # Code that was traced into, and functions that go on after a break: place, depth, locals.
+        self.codes: set[types.CodeType] = set()
+        self.resumes: dict[types.CodeType, list] = {}
+        # Whether code of the program looked at the trace.
+        self.is_watched = False
+        # Conditions on sizes as texts over the sources of tensors and numbers.
+        self.shape_texts: tuple[list[str], list[Source]] = ([], [])
         self.trace_calls = compile_log.is_on("trace_call")
+        self.watches_steps = compile_log.watches_steps()
         # Objects of the running program that must not be one: lists of their sources.
         self.distinct: list[list[Source]] = []
         self.grad_at_start = torch.is_grad_enabled()
@@ -374,7 +382,8 @@ class OutputGraph:
                 isinstance(error, ArithmeticError)
             ):
                 raise_observed(tx, error)
-            if tx.catches_exceptions():
+            if tx.catches_exceptions() or not (self.options.fullgraph or self.error_on_break):
+                # Python runs the call and raises its error.
                 self._refuse(target, error)
             raise TorchRuntimeError(
                 f"Dynamo failed to run FX node with fake tensors: {op} "
@@ -603,10 +612,19 @@ class OutputGraph:
 
     def release(self) -> None:
         """Forgets what the trace held of the running program."""
+        for vt in self.known.values():
+            if isinstance(vt, UserDefinedObjectVariable | UnknownVariable):
+                vt.value = None
         self.known.clear()
         self.keep.clear()
         self._cells.clear()
+        self.generators.clear()
         self.current_frame = None
+
+    def forget(self) -> None:
+        """Forgets everything. Trackers refer to each other and to this object; what they hold of
+        the program is freed now, not when the collector runs."""
+        self.__dict__.clear()
 
 
 def _example(leaf: object) -> object:

@@ -74,8 +74,9 @@ def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]
     kept = _reachable(base, place)
     body = [base.instructions[i] for i in kept]
     params = (*first, *stack, *rest)
+    written = _with_checks(origin, place, kept, head) or [*head, *body]
     made = encode(
-        [*head, *body],
+        written,
         origin,
         name=f"torch_dynamo_resume_in_{origin.co_name}_at_{_line(base, place)}",
         argcount=len(params),
@@ -89,6 +90,104 @@ def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]
     places = [place] * len(head) + kept
     register_program(made, Program(made, [*head, *body], origin, places))
     return made
+
+
+# ---- variables that nested functions share. They are local variables of the original function and
+# free ones of the resume function, and the errors of reading them unbound differ.
+
+
+def unbound_text(name: str, *, own: bool) -> str:
+    """The message of reading a variable that has no value, in the function that owns it or in
+    another."""
+    if own:
+        return f"cannot access local variable {name!r} where it is not associated with a value"
+    return (
+        f"cannot access free variable {name!r} where it is not associated with a value in "
+        "enclosing scope"
+    )
+
+
+def shared_value(cell: types.CellType, name: str) -> object:
+    """What a cell holds, with the error of the function that owns the variable."""
+    if cell == _EMPTY:
+        raise UnboundLocalError(unbound_text(name, own=True))
+    return cell.cell_contents
+
+
+_EMPTY = types.CellType()
+
+
+def _maybe_unbound(program: Program) -> set[int]:
+    """Instructions that may find a shared variable of the function without a value."""
+    code = program.code
+    own = set(code.co_cellvars)
+    users = {"LOAD_DEREF", "DELETE_DEREF"}
+    if not any(i.opname in users and i.argval in own for i in program.instructions):
+        return set()
+    bound: dict[int, frozenset[str]] = {0: frozenset(own & set(code.co_varnames))}
+    todo = [0]
+    while todo:
+        place = todo.pop()
+        ins, before = program.instructions[place], bound[place]
+        after = before
+        if ins.opname == "STORE_DEREF":
+            after = before | {ins.argval}
+        elif ins.opname == "DELETE_DEREF":
+            after = before - {ins.argval}
+        raised = None if ins.handler is None else program.index[id(ins.handler)]
+        for follower in program.successors(place):
+            new = before & after if follower == raised else after
+            new &= bound.get(follower, new)
+            if bound.get(follower) != new:
+                bound[follower] = new
+                todo.append(follower)
+    return {
+        i
+        for i, ins in enumerate(program.instructions)
+        if ins.opname in users and ins.argval in own and ins.argval not in bound.get(i, own)
+    }
+
+
+def _with_checks(
+    origin: types.CodeType, place: int, kept: list[int], head: list[Instruction]
+) -> list[Instruction] | None:
+    """The instructions of a resume function, where shared variables without a value raise what they
+    raise in the original; None if all have one."""
+    from torch._dynamo.opcodes import Instruction, decode
+
+    if not origin.co_cellvars:
+        return None
+    known = program_of(origin)
+    if known.unsure is None:
+        known.unsure = frozenset(_maybe_unbound(known))
+    unsure = known.unsure.intersection(kept)
+    if not unsure:
+        return None
+    base = Program(origin, decode(origin))
+    *start, _ = head
+    written = [*start, Instruction("JUMP", None, None, base.instructions[place])]
+    for i in kept:
+        ins = base.instructions[i]
+        if i not in unsure:
+            written.append(ins)
+            continue
+        name = ins.argval
+        check = [
+            Instruction("LOAD_CONST", None, shared_value),
+            Instruction("LOAD_CLOSURE", None, name),
+            Instruction("LOAD_CONST", None, name),
+            Instruction("CALL", 2, ()),
+        ]
+        if ins.opname == "DELETE_DEREF":
+            check += [Instruction("POP_TOP"), Instruction("DELETE_DEREF", None, name)]
+        for new in check:
+            new.positions, new.handler = ins.positions, ins.handler
+            new.depth, new.lasti = ins.depth, ins.lasti
+        # Jumps lead to the instruction itself.
+        first = check[0]
+        ins.opname, ins.argval = first.opname, first.argval
+        written += [ins, *check[1:]]
+    return written
 
 
 def _line(program: Program, place: int) -> int:

@@ -51,6 +51,14 @@ class SideEffects:
             or any(not handle.removed for handle in self.hooks)
         )
 
+    def names(self) -> list[str]:
+        """What was changed, by its place in the program."""
+        found = [*self.changed.values(), *[vt for _, vt, _ in self.attrs.values()]]
+        names = [vt.source.name() for vt in found if vt.source is not None]
+        names += [f"cell {cell.name}" for cell in self.cells.values()]
+        names += [f"G[{name!r}]" for _, changed in self.globals.values() for name in changed]
+        return names
+
     def note(self, vt: VariableTracker) -> None:
         """An existing object is about to change."""
         self.changes += 1
@@ -72,6 +80,15 @@ class SideEffects:
             return None
         found = self.attrs.get(id(obj))
         return None if found is None else found[2].get(name)
+
+    def class_attribute(self, cls: type, name: str) -> VariableTracker | None:
+        """What the trace stored under a name of a class or of the base that has it."""
+        if self.attrs:
+            for base in cls.__mro__:
+                found = self.attribute(base, name)
+                if found is not None or name in base.__dict__:
+                    return found
+        return None
 
     def set_attribute(
         self, obj: object, vt: VariableTracker, name: str, value: VariableTracker
@@ -132,9 +149,11 @@ class SideEffects:
             vt.contents.write_back(cg, target)
         setter = cg.const(_own_setattr(vt.cls))
         for name, value in vt.attrs.items():
-            if value is DELETED:
+            if value is DELETED or name in vt.stored_again:
                 cg.effect(f"object.__delattr__({target}, {name!r})")
-            elif isinstance(vt.value, torch.nn.Module) and not isinstance(
+            if value is DELETED:
+                continue
+            if isinstance(vt.value, torch.nn.Module) and not isinstance(
                 vt.value.__dict__.get(name), types.MappingProxyType
             ):
                 cg.effect(f"{target}.__dict__[{name!r}] = {cg.expr(value)}")

@@ -15,15 +15,17 @@ import types
 from typing import TYPE_CHECKING
 
 import torch
-from torch._dynamo import trace_rules
+from torch._dynamo import compile_log, trace_rules
 from torch._dynamo.bytecode import Program, program_of
 from torch._dynamo.data_model import DataModel
 from torch._dynamo.exc import (
     ObservedException,
     raise_error,
     raise_observed,
+    raise_value,
     unimplemented,
 )
+from torch._dynamo.resume_execution import unbound_text
 from torch._dynamo.source import AttrSource, GetItemSource, GlobalSource
 from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
@@ -102,16 +104,19 @@ class Frame(DataModel):
         self.cells: dict[str, CellVariable] = {}
         self.result: VariableTracker | None = None
         self.yielded = False
-        # The exception being handled, as sys.exception() has it.
-        self.handling: VariableTracker | None = None if parent is None else parent.handling
+        # The exception that this frame or its caller handles; a generator has its own.
+        self.handling: VariableTracker | None = None if parent is None else parent.handled()
+        self.is_generator = False
         # Sources of globals are left out where the file is part of a library.
         self.is_library = trace_rules.is_library_file(self.code.co_filename)
+        if not self.is_library:
+            out.codes.add(self.code)
 
     # ---- running
 
     def run(self) -> VariableTracker:
         """Runs to the return, or to the next yield (then `yielded` is set)."""
-        steps = self.program.steps
+        steps = self.steps()
         while True:
             handler, ins = steps[self.ip]
             self.ip += 1
@@ -126,19 +131,46 @@ class Frame(DataModel):
                     error.frames = self.user_stack()
                 raise
 
+    def steps(self) -> list[tuple]:
+        """The instructions with what carries them out."""
+        steps = self.program.steps
+        return compile_log.watched(self, steps) if self.out.watches_steps else steps
+
     def unwind(self, ins: Instruction, error: ObservedException) -> None:
         """Goes to the handler of an exception, or leaves the frame with it."""
         if ins.handler is None:
-            raise error
+            try:
+                raise error
+            finally:
+                # Its traceback holds this frame, which must not hold it.
+                del error
         value = error.value
-        if self.handling is not None and self.handling is not value:
-            if isinstance(value, ExceptionVariable) and "__context__" not in value.attrs:
-                value.attrs["__context__"] = self.handling
         del self.stack[ins.depth :]
         if ins.lasti:
             self.stack.append(ConstantVariable(self.ip - 1))
         self.stack.append(value)
         self.ip = self.program.index[id(ins.handler)]
+
+    def handled(self) -> VariableTracker | None:
+        """The exception being handled, as sys.exception() has it."""
+        if self.handling is None and self.is_generator and self.parent is not None:
+            return self.parent.handled()
+        return self.handling
+
+    def chain_context(self, value: VariableTracker) -> None:
+        """Notes in an exception which one was being handled when it was raised."""
+        context = self.handled()
+        if context is None or context is value or not isinstance(value, ExceptionVariable):
+            return
+        # The chain never comes back to its start.
+        link = context
+        while isinstance(link, ExceptionVariable):
+            following = link.attrs.get("__context__")
+            if following is value:
+                link.set_origin(self, "__context__", NONE)
+                break
+            link = following
+        value.set_origin(self, "__context__", context)
 
     def catches_exceptions(self) -> bool:
         """Whether the program could handle an exception raised now."""
@@ -201,7 +233,10 @@ class Frame(DataModel):
         if code.co_flags & _GENERATOR:
             from torch._dynamo.variables.generators import GeneratorVariable
 
-            return GeneratorVariable(child)
+            child.handling, child.is_generator = None, True
+            made = GeneratorVariable(child)
+            self.out.generators.append(made)
+            return made
         return child.run()
 
     def enter(self, bound: dict[str, VariableTracker], cells: list[CellVariable]) -> None:
@@ -295,11 +330,7 @@ def LOAD_CONST(self: Frame, ins: Instruction) -> None:
 def LOAD_FAST(self: Frame, ins: Instruction) -> None:
     found = self.locals.get(ins.argval)
     if found is None:
-        raise_error(
-            self,
-            UnboundLocalError,
-            f"cannot access local variable {ins.argval!r} where it is not associated with a value",
-        )
+        raise_error(self, UnboundLocalError, unbound_text(ins.argval, own=True))
     if type(found) is LazyVariableTracker:
         found = self.locals[ins.argval] = found.realize()
     self.stack.append(found)
@@ -319,11 +350,7 @@ def STORE_FAST(self: Frame, ins: Instruction) -> None:
 
 def DELETE_FAST(self: Frame, ins: Instruction) -> None:
     if self.locals.pop(ins.argval, None) is None:
-        raise_error(
-            self,
-            UnboundLocalError,
-            f"cannot access local variable {ins.argval!r} where it is not associated with a value",
-        )
+        raise_error(self, UnboundLocalError, unbound_text(ins.argval, own=True))
 
 
 def LOAD_FAST_AND_CLEAR(self: Frame, ins: Instruction) -> None:
@@ -333,13 +360,15 @@ def LOAD_FAST_AND_CLEAR(self: Frame, ins: Instruction) -> None:
 def LOAD_DEREF(self: Frame, ins: Instruction) -> None:
     found = self.cells[ins.argval].load(self)
     if found is None:
-        raise_error(
-            self,
-            NameError,
-            f"cannot access free variable {ins.argval!r} where it is not associated with a value "
-            "in enclosing scope",
-        )
+        _raise_unbound(self, ins.argval)
     self.stack.append(found)
+
+
+def _raise_unbound(self: Frame, name: str) -> None:
+    """A variable that functions share is read before it has a value."""
+    if name in self.program.origin.co_cellvars:
+        raise_error(self, UnboundLocalError, unbound_text(name, own=True))
+    raise_error(self, NameError, unbound_text(name, own=False))
 
 
 def STORE_DEREF(self: Frame, ins: Instruction) -> None:
@@ -347,6 +376,8 @@ def STORE_DEREF(self: Frame, ins: Instruction) -> None:
 
 
 def DELETE_DEREF(self: Frame, ins: Instruction) -> None:
+    if self.cells[ins.argval].load(self) is None:
+        _raise_unbound(self, ins.argval)
     self.cells[ins.argval].store(self, None)
 
 
@@ -504,12 +535,20 @@ def BUILD_SLICE(self: Frame, ins: Instruction) -> None:
 
 def LIST_APPEND(self: Frame, ins: Instruction) -> None:
     value = self.stack.pop()
-    self.stack[-ins.arg].items.append(value)
+    _container(self, ins).items.append(value)
+
+
+def _container(self: Frame, ins: Instruction) -> VariableTracker:
+    """What an instruction of a display or comprehension adds to. After a break it is an object of
+    the running program."""
+    container = self.stack[-ins.arg]
+    self.mutate(container)
+    return container
 
 
 def SET_ADD(self: Frame, ins: Instruction) -> None:
     value = self.stack.pop()
-    self.stack[-ins.arg].items.setdefault(value.hash_key(self), value)
+    _container(self, ins).items.setdefault(value.hash_key(self), value)
 
 
 def MAP_ADD(self: Frame, ins: Instruction) -> None:
@@ -518,13 +557,15 @@ def MAP_ADD(self: Frame, ins: Instruction) -> None:
 
 
 def LIST_EXTEND(self: Frame, ins: Instruction) -> None:
-    value = self.stack.pop()
-    self.stack[-ins.arg].items.extend(value.unpack(self))
+    values = self.stack.pop().unpack(self)
+    _container(self, ins).items.extend(values)
 
 
 def SET_UPDATE(self: Frame, ins: Instruction) -> None:
-    for value in self.stack.pop().unpack(self):
-        self.stack[-ins.arg].items.setdefault(value.hash_key(self), value)
+    values = self.stack.pop().unpack(self)
+    container = _container(self, ins)
+    for value in values:
+        container.items.setdefault(value.hash_key(self), value)
 
 
 def DICT_UPDATE(self: Frame, ins: Instruction) -> None:
@@ -585,10 +626,7 @@ def FORMAT_VALUE(self: Frame, ins: Instruction) -> None:
         value = self.text(value, "__repr__")
         if convert == 3:
             value = ConstantVariable(ascii(value.as_python_constant())[1:-1])
-    try:
-        self.stack.append(ConstantVariable(format(self.shown(value), form)))
-    except (ValueError, TypeError) as error:
-        raise_observed(self, error)
+    self.stack.append(self.formatted(value, form))
 
 
 def CALL(self: Frame, ins: Instruction) -> None:
@@ -777,9 +815,10 @@ def as_exception(self: Frame, vt: VariableTracker) -> VariableTracker:
 
 def RAISE_VARARGS(self: Frame, ins: Instruction) -> None:
     if ins.arg == 0:
-        if self.handling is None:
+        active = self.handled()
+        if active is None:
             raise_error(self, RuntimeError, "No active exception to reraise")
-        raise ObservedException(self.handling)
+        raise ObservedException(active)
     cause = self.stack.pop() if ins.arg == 2 else None
     value = as_exception(self, self.stack.pop())
     if cause is not None:
@@ -787,7 +826,7 @@ def RAISE_VARARGS(self: Frame, ins: Instruction) -> None:
             cause = as_exception(self, cause)
         value.setattr(self, "__cause__", cause)
         value.setattr(self, "__suppress_context__", TRUE)
-    raise ObservedException(value)
+    raise_value(self, value)
 
 
 def RERAISE(self: Frame, ins: Instruction) -> None:

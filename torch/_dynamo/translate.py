@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
-from torch._dynamo import decorators
+from torch._dynamo import compile_log, decorators
 from torch._dynamo.bytecode import program_of
 from torch._dynamo.codegen import Codegen
 from torch._dynamo.exc import (
@@ -20,10 +21,12 @@ from torch._dynamo.exc import (
     TorchDynamoException,
     TorchRuntimeError,
     Unsupported,
+    forget_frames,
     with_user_code,
 )
+from torch._dynamo.guards import GuardRecord
 from torch._dynamo.opcodes import TERMINATORS
-from torch._dynamo.output_graph import GuardRecord, OutputGraph
+from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.resume_execution import needed_first, origin_program, parted, resume_code
 from torch._dynamo.source import ClosureSource, LocalSource, is_of_module
 from torch._dynamo.symbolic_convert import Frame
@@ -128,12 +131,17 @@ class Options:
 class Translation:
     """What came of a frame."""
 
-    __slots__ = ("break_reason", "code", "graph", "guards", "has_break", "inputs", "out", "text")
+    __slots__ = (
+        *("break_reason", "code", "consts", "graph", "graph_object", "guards", "has_break"),
+        *("inputs", "out", "text"),
+    )
 
     def __init__(self, out: OutputGraph, code: types.CodeType, cg: Codegen) -> None:
         self.out = out
         self.code = code
         self.text = cg.text
+        self.consts = cg.consts
+        self.graph_object = cg.graph_object
         self.guards: list[GuardRecord] = list(out.guards.values())
         self.graph = out.graph_module
         self.has_break = out.has_break
@@ -183,7 +191,7 @@ class RootFrame(Frame):
             self.cells[name] = self.out.cell(cell, name, ClosureSource(name))
 
     def run(self) -> VariableTracker:
-        steps = self.program.steps
+        steps = self.steps()
         while True:
             handler, ins = steps[self.ip]
             if self.count == self.break_step:
@@ -228,7 +236,16 @@ class RootFrame(Frame):
                 decorators.leave_regions()
             with_user_code(error, getattr(error, "frames", None) or self.user_stack())
             raise error
+        frames = getattr(error, "frames", None) or self.user_stack()
+        if error.real_stack is None:
+            error.real_stack = traceback.StackSummary.from_list(frames)
         raise RestartWithBreak(self.count - 1, error)
+
+    def forget(self) -> None:
+        """Lets go of the values of the program."""
+        self.locals.clear()
+        self.cells.clear()
+        self.stack.clear()
 
     # ---- breaks
 
@@ -279,6 +296,7 @@ class RootFrame(Frame):
     def _resume_call(self, place: int, stack: list[str], names: tuple, values: list[str]) -> str:
         origin = self.program.origin
         code = resume_code(origin, place, len(stack), names)
+        self.out.resumes[code] = [place, len(stack), list(names)]
         given = dict(zip(names, values, strict=True))
         first, rest = parted(origin, names)
         args = ", ".join([*[given[n] for n in first], *stack, *[given[n] for n in rest]])
@@ -459,10 +477,12 @@ def _attempt(
         None if restart is None else restart.step,
         None if restart is None else restart.reason,
     )
+    made: Translation | None = None
     try:
         with _settings(), tracing(out.tracing_context):
             function_modes.take_over_open_modes(frame)
-            return _traced(frame, out, code, closure, values)
+            made = _traced(frame, out, code, closure, values)
+            return made
     except Unsupported as error:
         # The values after the graph cannot be made, or a break is an error.
         if options.fullgraph or out.error_on_break:
@@ -470,7 +490,10 @@ def _attempt(
             raise
         raise SkipFrame(str(error)) from error
     finally:
+        frame.forget()
         out.release()
+        if made is None:
+            out.forget()
 
 
 def _given_mode(values: dict[str, object]) -> FakeTensorMode | None:
@@ -493,6 +516,8 @@ def _traced(
         frame.load_frame(values, closure)
         out.values = {**values, **dict(zip(code.co_freevars, closure or (), strict=True))}
         result = frame.run()
+        if not out.options.fullgraph and any(g.is_left_inside() for g in out.generators):
+            raise SkipFrame("a generator is left inside of its try")
         cg = frame.cg
         if cg is None:
             if (
@@ -504,6 +529,7 @@ def _traced(
                 raise SkipFrame("no content in function call")
             cg = Codegen(out, code)
             cg.tail = [f"return {cg.expr(result)}"]
+        compile_log.side_effects(frame)
         out.side_effects.write(cg)
         if out.function_modes != out.open_modes:
             modes = ", ".join(cg.expr(mode) for mode in out.function_modes)
@@ -551,4 +577,7 @@ def translate(
             return found
         except RestartWithBreak as again:
             restart = again
+            # Frames of the program would live as long as tracebacks of the trace.
+            forget_frames(restart)
+            forget_frames(restart.reason)
     raise SkipFrame("the trace does not come to the same place twice")

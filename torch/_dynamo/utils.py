@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import functools
 import math
+import sys
 import time
 import types
 import typing
@@ -391,15 +392,39 @@ def dynamo_timed(
     """Notes how long a phase takes."""
     begun = time.perf_counter()
     current_stages.append(phase_name or key)
+    _trace_event(key, "B")
     try:
         with _shown_to_profiler(key):
             yield
     finally:
         current_stages.pop()
+        _trace_event(key, "E")
         spent = time.perf_counter() - begun
         compilation_time_metrics.setdefault(key, []).append(spent)
         if phase_name is not None:
             frame_phase_timing["total"][phase_name] += spent
+
+
+def _trace_event(name: str, phase: str) -> None:
+    """The begin or end of a phase in TORCH_TRACE, for viewers of timelines."""
+    if "torch._logging" not in sys.modules:
+        return  # the import of the tracer alone loads no logging
+
+    from torch._logging import trace_structured
+
+    trace_structured(
+        "chromium_event",
+        payload_fn=lambda: {
+            "name": name,
+            "ts": time.time_ns() / 1e3,
+            "args": {},
+            "ph": phase,
+            "cat": "dynamo_timed",
+            "tid": 0,
+            "pid": 0,
+        },
+        expect_trace_id=False,
+    )
 
 
 def compile_times(repr: typing.Literal["str", "csv"] = "str", aggregate: bool = False) -> object:

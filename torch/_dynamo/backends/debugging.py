@@ -205,6 +205,7 @@ class ExplainOutput:
             f"Graph Count: {self.graph_count}",
             f"Graph Break Count: {self.graph_break_count}",
             f"Op Count: {self.op_count}",
+            *self._table(),
             "Break Reasons:",
         ]
         for number, reason in enumerate(self.break_reasons, 1):
@@ -225,6 +226,21 @@ class ExplainOutput:
         if self.compile_times is not None:
             lines += [f"Compile Times: {self.compile_times}"]
         return "\n".join(lines) + "\n"
+
+    def _table(self) -> list[str]:
+        """Graphs and breaks, one line each."""
+        rows = [("what", "calls", "where it begins, or why it ends")]
+        for number, gm in enumerate(self.graphs, 1):
+            calls = [n for n in gm.graph.nodes if n.op.startswith("call_")]
+            text = (calls[0].meta.get("stack_trace") or "") if calls else ""
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            rows.append((f"graph {number}", str(len(calls)), ": ".join(lines[-2:])))
+        for number, reason in enumerate(self.break_reasons, 1):
+            place = reason.user_stack[-1] if reason.user_stack else None
+            where = f"{place.filename}:{place.lineno}: {place.line}; " if place else ""
+            rows.append((f"break {number}", "", where + reason.reason.split("\n", 1)[0]))
+        wide = [max(len(row[i]) for row in rows) for i in range(2)]
+        return [f"  {a:{wide[0]}}  {b:>{wide[1]}}  {c}".rstrip() for a, b, c in rows]
 
 
 def _explain_graph_detail(

@@ -109,6 +109,12 @@ def advance(iterator: Iterator, count: int) -> None:
         next(iterator)
 
 
+def advanced(iterator: Iterator, count: int) -> Iterator:
+    """The iterator without its first values."""
+    advance(iterator, count)
+    return iterator
+
+
 SUBSTITUTES: dict[object, Callable] = {
     collections._count_elements: count_elements,
 }

@@ -51,6 +51,7 @@ from torch._dynamo.variables.functions import (
 from torch._dynamo.variables.iter import _LONGEST, ExistingIteratorVariable
 from torch._dynamo.variables.lists import (
     DequeVariable,
+    ExistingListVariable,
     ListVariable,
     NamedTupleVariable,
     RangeVariable,
@@ -188,23 +189,27 @@ def _may_be_symbol(value: int | float) -> bool:
 def _item(tx: Frame, value: object, source: Source | None, key: object) -> VariableTracker:
     if source is None:
         return wrap(tx, value)
-    known = tx.out.known.get(id(value))
-    if known is not None and type(value) not in LITERALS:
-        return known
-    return LazyVariableTracker(tx, value, GetItemSource(source, key))
+    part = GetItemSource(source, key)
+    if id(value) in tx.out.known and type(value) not in LITERALS:
+        return wrap(tx, value, part)
+    return LazyVariableTracker(tx, value, part)
 
 
 # ---- containers
 
 
 def _list(tx: Frame, value: list, source: Source | None) -> VariableTracker:
-    _guard(tx, source, "TYPE_MATCH", type(value))
-    _guard(tx, source, "SEQUENCE_LENGTH", len(value))
-    made = ListVariable([], source)
-    if source is not None:
-        tx.out.known[id(value)] = made
-        tx.out.keep.append(value)
-    made.items.extend(_item(tx, item, source, i) for i, item in enumerate(value))
+    if source is None:
+        return ListVariable([_item(tx, item, None, i) for i, item in enumerate(value)])
+
+    def read() -> list[VariableTracker]:
+        tx.out.guard(source, "SEQUENCE_LENGTH", len(value))
+        return [_item(tx, item, source, i) for i, item in enumerate(value)]
+
+    tx.out.guard(source, "TYPE_MATCH", type(value))
+    made = ExistingListVariable(read, source)
+    tx.out.known[id(value)] = made
+    tx.out.keep.append(value)
     return made
 
 
@@ -264,8 +269,11 @@ def _entries(tx: Frame, value: dict, source: Source | None) -> dict:
         vt = (
             wrap(tx, item)
             if part is None
-            else (tx.out.known.get(id(item)) if type(item) not in LITERALS else None)
-            or LazyVariableTracker(tx, item, part)
+            else (
+                wrap(tx, item, part)
+                if id(item) in tx.out.known and type(item) not in LITERALS
+                else LazyVariableTracker(tx, item, part)
+            )
         )
         entries[hashed.hash_key(tx)] = (hashed, vt)
     return entries
@@ -366,6 +374,7 @@ def _builtin(tx: Frame, value: object, source: Source | None) -> VariableTracker
 def _class(tx: Frame, value: type, source: Source | None) -> VariableTracker:
     if source is not None:
         tx.out.guard(source, "ID_MATCH", value)
+        tx.out.class_sources.setdefault(value, source)
     return UserDefinedClassVariable(value, source)
 
 

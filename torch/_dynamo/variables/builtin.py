@@ -344,11 +344,7 @@ def _repr(tx: Frame, vt: VariableTracker) -> VariableTracker:
 
 @handler(format)
 def _format(tx: Frame, vt: VariableTracker, spec: VariableTracker | None = None) -> VariableTracker:
-    text = "" if spec is None else spec.as_python_constant()
-    try:
-        return ConstantVariable(format(tx.shown(vt), text))
-    except (ValueError, TypeError) as error:
-        raise_observed(tx, error)
+    return tx.formatted(vt, "" if spec is None else spec.as_python_constant())
 
 
 @handler(id)
@@ -617,7 +613,7 @@ def _deep(tx: Frame, vt: VariableTracker, memo: dict[int, VariableTracker]) -> V
         return found
     if isinstance(vt, ConstantVariable) or (vt.is_python_constant() and not vt.is_mutable()):
         return vt
-    if type(vt) is ListVariable:
+    if isinstance(vt, ListVariable):
         made: VariableTracker = ListVariable([])
         memo[id(vt)] = made
         made.items.extend(_deep(tx, item, memo) for item in vt.items)

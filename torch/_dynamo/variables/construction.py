@@ -424,6 +424,8 @@ def _type(tx: Frame, vt: VariableTracker, *rest: VariableTracker) -> VariableTra
         return fold(tx, type, [vt, *rest], {}) or unimplemented(
             "new class", f"type({vt!r})", "a class is made in the compiled function"
         )
+    if isinstance(vt, UserDefinedObjectVariable):
+        return vt.class_tracker(tx)
     return VariableTracker.build(tx, vt.python_type())
 
 

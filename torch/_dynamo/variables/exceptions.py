@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
-from torch._dynamo.variables.constant import FALSE, NONE, ConstantVariable
+from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
 from torch._dynamo.variables.lists import TupleVariable
 from torch._dynamo.variables.user_defined import (
     _MISSING,
@@ -45,6 +45,12 @@ class ExceptionVariable(UserDefinedObjectVariable):
         if self.value is not None:
             self.store(tx, "args", TupleVariable(list(args)))
 
+    def set_origin(self, tx: Frame, name: str, value: VariableTracker) -> None:
+        """Sets __cause__, __context__ or __suppress_context__."""
+        if self.value is not None:
+            tx.mutate(self)
+        self.attrs[name] = value
+
     def children(self) -> Iterator[VariableTracker]:
         yield from self.args
         yield from super().children()
@@ -57,6 +63,9 @@ class ExceptionVariable(UserDefinedObjectVariable):
         if name in ("__cause__", "__context__", "__traceback__"):
             if self.source is not None:
                 unimplemented("exception", f"{self!r}.{name}", "an exception from outside")
+            if name == "__context__" and not tx.out.options.fullgraph:
+                # The function may be called while its caller handles an exception.
+                unimplemented("exception", f"{self!r}.{name}", "the caller's exception if any")
             return NONE
         if name == "__suppress_context__":
             return FALSE
@@ -74,7 +83,9 @@ class ExceptionVariable(UserDefinedObjectVariable):
             return
         if name in ("__cause__", "__context__", "__traceback__", "__suppress_context__"):
             if name != "__traceback__":
-                self.attrs[name] = value
+                self.set_origin(tx, name, value)
+            if name == "__cause__":
+                self.set_origin(tx, "__suppress_context__", TRUE)
             return
         super().generic_setattr(tx, name, value)
 
@@ -89,7 +100,9 @@ class ExceptionVariable(UserDefinedObjectVariable):
         if name in ("__str__", "__repr__") and all(a.is_python_constant() for a in self.args):
             values = [a.as_python_constant() for a in self.args]
             base = next(c for c in self.cls.__mro__ if not _is_python_class(c))
-            return ConstantVariable(getattr(base, name)(base(*values)))
+            made = base.__new__(self.cls, *values)
+            made.args = tuple(values)
+            return ConstantVariable(getattr(base, name)(made))
         return super().call_c_method(tx, name, args, kwargs)
 
     def truth(self, tx: Frame) -> bool | VariableTracker:

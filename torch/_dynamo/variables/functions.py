@@ -295,6 +295,8 @@ class UserFunctionVariable(BaseUserFunctionVariable):
         except AttributeError as error:
             from torch._dynamo.exc import raise_observed
 
+            if self.source is not None:
+                tx.out.guard(self.source, "NOT_PRESENT_IN_GENERIC_DICT", name)
             raise_observed(tx, error)
         return VariableTracker.build(
             tx, found, AttrSource(self.source, name) if self.source else None

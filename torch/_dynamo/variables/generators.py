@@ -6,9 +6,9 @@ import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.exc import ObservedException, raise_error, unimplemented
+from torch._dynamo.exc import ObservedException, raise_error, raise_value, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
-from torch._dynamo.variables.constant import NONE
+from torch._dynamo.variables.constant import NONE, TRUE
 from torch._dynamo.variables.exceptions import exception_from_value
 
 if TYPE_CHECKING:
@@ -56,13 +56,14 @@ class GeneratorVariable(VariableTracker):
         if not self.started:
             if thrown is not None:
                 self.finished = True
-                raise ObservedException(thrown)
+                raise_value(tx, thrown)
             if not value.is_same(NONE):
                 raise_error(tx, TypeError, "can't send non-None value to a just-started generator")
         elif thrown is None:
             frame.stack.append(value)
         frame.parent, frame.depth = tx, tx.depth + 1
-        before, frame.handling = frame.handling, frame.handling or tx.handling
+        if thrown is not None:
+            frame.chain_context(thrown)
         self.started = self.running = True
         frame.yielded = False
         try:
@@ -72,15 +73,15 @@ class GeneratorVariable(VariableTracker):
         except ObservedException as error:
             self.finished = True
             if issubclass(error.value.python_type(), StopIteration):
-                raise ObservedException(
-                    exception_from_value(tx, RuntimeError("generator raised StopIteration"))
-                ) from None
+                made = exception_from_value(tx, RuntimeError("generator raised StopIteration"))
+                made.attrs.update(
+                    __cause__=error.value, __context__=error.value, __suppress_context__=TRUE
+                )
+                raise ObservedException(made) from None
             raise
         finally:
             self.running = False
             frame.parent = None
-            if frame.handling is tx.handling:
-                frame.handling = before
         if frame.yielded:
             return result
         self.finished = True
@@ -93,6 +94,14 @@ class GeneratorVariable(VariableTracker):
         ins = frame.program.steps[frame.ip - 1][1]
         frame.stack.append(NONE)
         frame.unwind(ins, ObservedException(thrown))
+
+    def is_left_inside(self) -> bool:
+        """Whether it waits inside of a `try` or `with`: Python runs the rest of that when the
+        generator is freed, which a trace does not see."""
+        if not self.started or self.finished:
+            return False
+        handler = self.frame.program.steps[self.frame.ip - 1][1].handler
+        return handler is not None and handler.opname != "STOPITERATION_ERROR"
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
         while True:

@@ -92,7 +92,7 @@ def _collect(vt: VariableTracker, leaves: list[VariableTracker]) -> None:
     vt = vt.realize()
     if isinstance(vt, TensorVariable | SymNodeVariable):
         leaves.append(vt)
-    elif type(vt) in (TupleVariable, ListVariable):
+    elif type(vt) is TupleVariable or isinstance(vt, ListVariable):
         for item in vt.items:
             _collect(item, leaves)
     elif isinstance(vt, ConstDictVariable):

@@ -8,10 +8,16 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.exc import ObservedException, raise_error, unimplemented
+from torch._dynamo.exc import (
+    ObservedException,
+    TorchDynamoException,
+    raise_error,
+    raise_observed,
+    unimplemented,
+)
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
-from torch._dynamo.variables.lists import BaseListVariable, TupleVariable
+from torch._dynamo.variables.lists import BaseListVariable, DequeVariable, TupleVariable
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -100,6 +106,35 @@ class SequenceIteratorVariable(IteratorVariable):
         from torch._dynamo import polyfills
 
         return f"{cg.const(polyfills.iterator_at)}({cg.expr(self.sequence)}, {self.index})"
+
+
+class DequeIteratorVariable(IteratorVariable):
+    """An iterator over a deque, which may not change meanwhile."""
+
+    __slots__ = ("index", "length", "sequence")
+
+    def __init__(self, tx: Frame, sequence: DequeVariable) -> None:
+        super().__init__(self._run(tx, iter(sequence.items)), type(iter(sequence.items)))
+        self.sequence = sequence
+        self.index = 0
+        self.length = len(sequence.items)
+
+    def _run(self, tx: Frame, values: Iterator[VariableTracker]) -> Iterator[VariableTracker]:
+        try:
+            for value in values:
+                self.index += 1
+                yield value.realize()
+        except RuntimeError as error:
+            if isinstance(error, TorchDynamoException):
+                raise
+            raise_observed(tx, error)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        from torch._dynamo import polyfills
+
+        if len(self.sequence.items) != self.length or self.sequence.changed:
+            unimplemented("iterator after the graph", repr(self), "its deque has changed")
+        return f"{cg.const(polyfills.advanced)}(iter({cg.expr(self.sequence)}), {self.index})"
 
 
 class ExistingIteratorVariable(IteratorVariable):

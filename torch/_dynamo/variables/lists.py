@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import collections
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +17,7 @@ from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
+    from torch._guards import Source
 
 # Methods that move items and look at none, by class. They change the container, or copy it.
 _MOVING = {
@@ -208,7 +209,8 @@ class MutableSequence(BaseListVariable):
         if name == "remove" and len(args) == 1:
             found = self.find(tx, args[0])
             if found is None:
-                raise_error(tx, ValueError, "list.remove(x): x not in list")
+                kind = self.cls.__name__
+                raise_error(tx, ValueError, f"{kind}.remove(x): x not in {kind}")
             tx.mutate(self)
             del self.items[found]
             return NONE
@@ -282,6 +284,56 @@ class ListVariable(MutableSequence):
     def write_back(self, cg: Codegen, target: str) -> None:
         """Gives the running program's list these items."""
         cg.effect(f"{target}[:] = {self.reconstruct(cg)}")
+
+
+class ExistingListVariable(ListVariable):
+    """A list of the running program. Its items are read, and guarded, when the trace looks at them:
+    a list that the program only appends to may have any length."""
+
+    __slots__ = ("_items", "_read", "_tail")
+
+    def __init__(self, read: Callable[[], Args], source: Source) -> None:
+        self.source = source
+        self.changed = False
+        self.born = bodies[0]
+        self._read = read
+        self._items: Args | None = None
+        self._tail: Args = []
+
+    @property
+    def items(self) -> Args:
+        if self._items is None:
+            # The list may hold itself.
+            found = self._items = []
+            found.extend(self._read())
+            found.extend(self._tail)
+        return self._items
+
+    @items.setter
+    def items(self, value: Args) -> None:
+        self._items = value
+
+    def describe(self) -> str:
+        return self.source.name() if self._items is None else f"length={len(self._items)}"
+
+    def like(self, items: Args) -> BaseListVariable:
+        return ListVariable(items)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if self._items is None and name == "append" and len(args) == 1 and not kwargs:
+            tx.mutate(self)
+            self._tail.append(args[0])
+            return NONE
+        return super().call_method(tx, name, args, kwargs)
+
+    def write_back(self, cg: Codegen, target: str) -> None:
+        """Appends what came behind items that nobody looked at."""
+        if self._items is not None:
+            super().write_back(cg, target)
+            return
+        append = cg.const(list.append)
+        for value in self._tail:
+            cg.effect(f"{append}({target}, {cg.expr(value)})")
 
 
 class DequeVariable(MutableSequence):

@@ -18,11 +18,12 @@ from torch._dynamo.exc import (
     raise_observed,
     unimplemented,
 )
-from torch._dynamo.source import AttrSource, TypeSource
+from torch._dynamo.source import AttrSource, GetItemSource, TypeSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.functions import (
+    BaseUserFunctionVariable,
     DeferredCallVariable,
     UserFunctionVariable,
     UserMethodVariable,
@@ -102,7 +103,7 @@ class UserDefinedClassVariable(VariableTracker):
         raise_error(tx, TypeError, "'type' object is not iterable")
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:
-        stored = tx.out.side_effects.attribute(self.value, name)
+        stored = tx.out.side_effects.class_attribute(self.value, name)
         if stored is not None:
             if stored is DELETED:
                 raise_error(tx, AttributeError, name)
@@ -182,7 +183,7 @@ class UserDefinedObjectVariable(VariableTracker):
     that the trace made; `attrs` holds what the trace stored; `contents` is the builtin container
     that it also is, where its class derives from one."""
 
-    __slots__ = ("attrs", "cls", "contents", "init_args", "value")
+    __slots__ = ("attrs", "cls", "contents", "init_args", "stored_again", "value")
 
     def __init__(
         self,
@@ -196,6 +197,8 @@ class UserDefinedObjectVariable(VariableTracker):
         self.value = value
         self.attrs: dict[str, VariableTracker] = {}
         self.contents = contents
+        # Attributes of the running program's object that were deleted and are there again.
+        self.stored_again: set[str] = set()
         # What __new__ needs to make the object again, besides the class.
         self.init_args: Args = []
 
@@ -232,9 +235,16 @@ class UserDefinedObjectVariable(VariableTracker):
             return None
         own = instance_dict(self.value)
         if own is not None and name in own:
-            source = AttrSource(self.source, name) if self.source is not None else None
-            return VariableTracker.build(tx, own[name], source)
+            return VariableTracker.build(tx, own[name], self._own_source(name))
         return None
+
+    def _own_source(self, name: str) -> Source | None:
+        if self.source is None:
+            return None
+        if hasattr(type(class_attribute(self.cls, name)), "__get__"):
+            # A descriptor of the class stands behind it, which no guard may run.
+            return GetItemSource(AttrSource(self.source, "__dict__"), name)
+        return AttrSource(self.source, name)
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:
         custom = class_attribute(self.cls, "__getattribute__")
@@ -281,7 +291,11 @@ class UserDefinedObjectVariable(VariableTracker):
         if own is not None:
             return own
         if name == "__class__":
-            return VariableTracker.build(tx, self.cls)
+            return self.class_tracker(tx)
+        stored = tx.out.side_effects.class_attribute(self.cls, name)
+        if stored is not None:
+            function = isinstance(stored, BaseUserFunctionVariable)
+            return UserMethodVariable(stored, self) if function else stored
         if raw is _MISSING:
             return None
         self.guard_absent(tx, name)
@@ -312,10 +326,22 @@ class UserDefinedObjectVariable(VariableTracker):
         """An attribute of the class as it stands in the class's dictionary."""
         from torch._dynamo.source import ClassDictSource
 
-        source = None
-        if self.source is not None:
-            source = ClassDictSource(TypeSource(self.source), name, _owner(self.cls, name))
+        source = self._class_source(tx)
+        if source is not None:
+            source = ClassDictSource(source, name, _owner(self.cls, name))
         return VariableTracker.build(tx, raw, source)
+
+    def _class_source(self, tx: Frame) -> Source | None:
+        if self.source is not None:
+            return TypeSource(self.source)
+        return tx.out.class_sources.get(self.cls)
+
+    def class_tracker(self, tx: Frame) -> VariableTracker:
+        """type(obj). The guards of the object or of its class say which one it is."""
+        source = self._class_source(tx)
+        if source is None:
+            return VariableTracker.build(tx, self.cls)
+        return UserDefinedClassVariable(self.cls, source)
 
     def _slot(self, tx: Frame, name: str) -> VariableTracker | None:
         found = self.attrs.get(name)
@@ -337,7 +363,7 @@ class UserDefinedObjectVariable(VariableTracker):
         if name == "__weakref__":
             return NONE
         if name == "__class__":
-            return VariableTracker.build(tx, self.cls)
+            return self.class_tracker(tx)
         if self.contents is not None:
             return self.contents.getattr(tx, name)
         if self.value is not None and self.source is not None and name not in self.attrs:
@@ -372,6 +398,11 @@ class UserDefinedObjectVariable(VariableTracker):
             return GetAttrVariable(self, name)
         if isinstance(raw, functools._lru_cache_wrapper):
             return self._cached_method(name, raw)
+        if type(raw) is functools.cached_property and raw.attrname is not None:
+            # Its lock keeps threads apart; a trace is alone.
+            value = VariableTracker.build(tx, raw.func).call_function(tx, [self], {})
+            self.store(tx, raw.attrname, value)
+            return value
         getter = class_attribute(type(raw), "__get__")
         if getter is _MISSING:
             return self._class_value(tx, name, raw)
@@ -434,6 +465,10 @@ class UserDefinedObjectVariable(VariableTracker):
     def store(self, tx: Frame, name: str, value: VariableTracker) -> None:
         """Puts a value into the instance."""
         tx.mutate(self)
+        if self.attrs.get(name) is DELETED and value is not DELETED:
+            # It comes after the attributes that were there meanwhile.
+            del self.attrs[name]
+            self.stored_again.add(name)
         self.attrs[name] = value
 
     def delattr(self, tx: Frame, name: str) -> None:
@@ -453,12 +488,18 @@ class UserDefinedObjectVariable(VariableTracker):
                 raise_error(tx, AttributeError, text)
             VariableTracker.build(tx, raw.fdel).call_function(tx, [self], {})
             return
-        if isinstance(class_attribute(type(raw), "__delete__"), types.FunctionType):
-            unimplemented("descriptor", f"del {self!r}.{name}", "a descriptor with __delete__")
-        if self.own_attribute(tx, name) is None and self._slot(tx, name) is None:
-            raise_error(
-                tx, AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
-            )
+        deleter = class_attribute(type(raw), "__delete__")
+        if isinstance(deleter, types.FunctionType):
+            holder = self._class_value(tx, name, raw)
+            VariableTracker.build(tx, deleter).call_function(tx, [holder, self], {})
+            return
+        if isinstance(raw, types.MemberDescriptorType):
+            if self._slot(tx, name) is None:
+                raise_error(tx, AttributeError, name)
+        elif self.own_attribute(tx, name) is None:
+            self.guard_absent(tx, name)
+            text = f"{self.cls.__name__!r} object has no attribute {name!r}"
+            raise_error(tx, AttributeError, text)
         existed = self._existed(tx, name)
         self.store(tx, name, DELETED)
         if not existed:
@@ -485,6 +526,8 @@ class UserDefinedObjectVariable(VariableTracker):
         if raw is _MISSING or raw is None:
             return None
         if isinstance(raw, _C_METHODS) and self.contents is None:
+            if raw is not getattr(object, name, None):
+                unimplemented("method of a C class", f"{self!r}.{name}", "it is implemented in C")
             return None
         return self.bind(tx, name, raw)
 
@@ -520,6 +563,11 @@ class UserDefinedObjectVariable(VariableTracker):
             return ConstantVariable((self is args[0]) == (name == "__eq__"))
         if name == "__hash__" and self.contents is None:
             unimplemented("hash", f"hash({self!r})", "the address of an object is not known")
+        if name == "__getitem__" and isinstance(self.contents, ConstDictVariable):
+            absent = class_attribute(self.cls, "__missing__")
+            if isinstance(absent, types.FunctionType) and len(args) == 1:
+                if self.contents.lookup(tx, args[0]) is None:
+                    return self.bind(tx, "__missing__", absent).call_function(tx, args, {})
         if self.contents is not None:
             tx.mutate_contents(self, name)
             result = self.contents.call_method(tx, name, args, kwargs)

@@ -188,8 +188,16 @@ template <const char* (*name)()> int keep_own(PyObject* self, PyObject* value, v
 PyObject* reduce(PyObject* self, PyObject*) {
   return PyObject_GetAttrString(as_function(self)->function, "__qualname__");
 }
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
+PyObject* aot_compile(PyObject* self, PyObject* inputs) {
+  PyRef module(PyImport_ImportModule("torch._dynamo.aot_compile"));
+  if (!module) return nullptr;
+  return PyObject_CallMethod(module.get(), "aot_compile_wrapped", "OO", self, inputs);
+}
+PyMethodDef methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"aot_compile", aot_compile, METH_O,
+     "aot_compile((args, kwargs)): compiles for these arguments, to be saved."},
+    {nullptr, nullptr, 0, nullptr}};
 
 const char* doc_name() { return "__doc__"; }
 const char* module_name() { return "__module__"; }

@@ -124,7 +124,9 @@ class RecordTaker {
   }
 
   // The dictionary of an instance, pinned to it; null where it has none.
+  // From 3.13 on attributes lie in the instance and change without a new version of it.
   PyObject* instance_dict(PyObject* value) {
+    if (PY_VERSION_HEX >= 0x030D0000) return nullptr;
     PyObject** slot = _PyObject_GetDictPtr(value);
     if (!slot || !*slot || !PyDict_CheckExact(*slot)) return nullptr;
     word(&value->ob_type);
