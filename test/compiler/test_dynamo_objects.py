@@ -236,3 +236,67 @@ def test_assert_of_a_tensor_is_checked_by_the_graph():
     with pytest.raises(RuntimeError, match="must be positive"):
         run(-torch.ones(2))
     assert count.frame_count == 1
+
+
+# ---- lists of the running program
+
+
+def test_list_that_is_only_appended_to_may_have_any_length():
+    seen: list[torch.Tensor] = []
+
+    def fn(x):
+        y = x + 1
+        seen.append(y)
+        seen.append(x)
+        return y * 2
+
+    run, count = compiled(fn)
+    x = torch.arange(3.0)
+    for _ in range(4):
+        assert torch.equal(run(x), (x + 1) * 2)
+    assert count.frame_count == 1
+    assert [found.tolist() for found in seen[-2:]] == [[1.0, 2.0, 3.0], [0.0, 1.0, 2.0]]
+    assert len(seen) == 8 and seen[1] is x
+
+
+def test_list_that_is_read_after_an_append_is_guarded_by_its_length():
+    seen: list[int] = [7]
+
+    def fn(x):
+        seen.append(3)
+        return x * len(seen) + seen[0] + seen[-1]
+
+    run, count = compiled(fn)
+    x = torch.ones(2)
+    for length in (2, 3):
+        assert torch.equal(run(x), x * length + 10)
+    assert count.frame_count == 2
+    assert seen == [7, 3, 3]
+
+
+def test_list_that_holds_itself_is_read_once():
+    knot: list = [1]
+    knot.append(knot)
+
+    def fn(x):
+        return x + knot[0] + len(knot[1][1])
+
+    run, _ = compiled(fn)
+    assert torch.equal(run(torch.zeros(1)), torch.tensor([3.0]))
+
+
+def test_list_filled_after_a_graph_break_is_not_compiled_anew_for_each_call():
+    seen: list[float] = []
+
+    def fn(x):
+        y = x.sin()
+        seen.append(float(y.sum()))
+        return y + 1
+
+    count = CompileCounter()
+    run = torch.compile(fn, backend=count)
+    x = torch.arange(4.0)
+    for _ in range(5):
+        assert torch.equal(run(x), x.sin() + 1)
+    assert count.frame_count == 2
+    assert seen == [float(x.sin().sum())] * 5

@@ -178,6 +178,40 @@ def test_compiling_again_and_again_keeps_no_graphs(backend: str) -> None:
     assert graphs() == before
 
 
+def test_programs_of_every_kind_leave_no_objects_and_no_frames() -> None:
+    tool = load_tool("compile_leaks")
+    tool.one_round("eager")
+    gc.collect()
+    for program in tool.PROGRAMS:
+        refs = program("eager")
+        torch._dynamo.reset()
+        gc.collect()
+        assert [ref() for ref in refs] == [None] * len(refs), program.__name__
+    assert tool.dead_frames() == 0
+
+
+def test_objects_of_a_call_are_freed_without_the_collector() -> None:
+    def program(x, held):
+        try:
+            raise KeyError(held.number)
+        except KeyError:
+            y = x + held.number
+        torch._dynamo.graph_break()
+        return y * held.items[0]
+
+    compiled = torch.compile(program, backend="eager")
+    gc.collect()
+    gc.disable()
+    try:
+        holder = Holder()
+        ref = weakref.ref(holder)
+        compiled(torch.ones(1), holder)
+        del holder
+        assert ref() is None
+    finally:
+        gc.enable()
+
+
 def test_function_and_what_it_used_die_without_reset() -> None:
     def make() -> list[weakref.ref]:
         model = torch.nn.Linear(2, 2)

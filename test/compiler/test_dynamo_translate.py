@@ -272,7 +272,19 @@ def test_wrong_shapes_raise_while_tracing() -> None:
         return x + torch.ones(3)
 
     with pytest.raises(TorchRuntimeError, match="must match"):
-        translated(wrong, X)
+        translated(wrong, X, fullgraph=True)
+
+
+def test_wrong_shapes_without_fullgraph_raise_as_in_python() -> None:
+    def wrong(x):
+        y = x * 2
+        return y + torch.ones(3)
+
+    with pytest.raises(RuntimeError, match="must match") as plain:
+        wrong(X)
+    with pytest.raises(RuntimeError, match="must match") as compiled:
+        torch.compile(wrong, backend="eager")(X)
+    assert type(compiled.value) is type(plain.value)
 
 
 def test_function_without_tensor_operations_runs_as_it_is() -> None:

@@ -229,3 +229,18 @@ def test_several_processes_share_a_cold_cache() -> None:
 
 def test_forked_child_compiles_by_itself() -> None:
     assert _child(FORKS="1").communicate(timeout=120)[0] == "done\n"
+
+
+@needs_compiler
+def test_kernel_is_compiled_once_for_all_lengths():
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2 + 1).sin() * x
+
+    graph = make_fx(fn, tracing_mode="symbolic")(torch.randn(8))
+    places = graph.graph.find_nodes(op="placeholder")
+    run = compile_fx_inner(graph, [place.meta["val"] for place in places])
+    for n in (8, 600, 1000, 31):
+        x = torch.randn(n)
+        assert torch.equal(run([x])[0], fn(x))
+        codecache.wait_for_kernels()
+    assert counters["inductor"]["kernel_cache_hit"] + counters["inductor"]["kernel_cache_miss"] == 1

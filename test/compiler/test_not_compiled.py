@@ -116,8 +116,6 @@ def test_jit_runs_python():
 def test_names_import_and_raise_when_used():
     from torch.onnx.symbolic_helper import parse_args
 
-    with pytest.raises(NotImplementedError, match="not implemented"):
-        torch.onnx.export(1)
     assert parse_args("v")(len) is len
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("torch.fx.nothing")

@@ -6,12 +6,14 @@ is also compared with its own graphs run node by node.
 
     python tools/fuzz/compiled.py --n 20000 --seed 1
     python tools/fuzz/compiled.py --replay 17
+    FUZZ_DEVICE=cuda python tools/fuzz/compiled.py --n 1000
 
 Program number i depends on the seed and i alone. The exit status is 1 when a program differed.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -27,6 +29,7 @@ from torch._inductor import metrics
 from torch._inductor.compile_fx import compile_fx_inner
 from torch.fx.experimental.proxy_tensor import make_fx
 
+DEVICE = os.environ.get("FUZZ_DEVICE", "cpu")
 DTYPES = (
     *(torch.float32,) * 4,
     torch.float64,
@@ -73,6 +76,7 @@ class Maker(graphs.Maker):
         else:
             low = 0 if dtype in (torch.uint8, torch.bool) else -4
             values = torch.randint(low, 5, sizes, generator=generator).to(dtype)
+        values = values.to(DEVICE)
         if len(sizes) >= 2 and rng.random() < 0.3:
             order = list(range(len(sizes)))
             rng.shuffle(order)
@@ -191,7 +195,7 @@ WAYS: dict[str, Callable[[Program, Tensors], Tensors]] = {
 
 
 def bits(t: torch.Tensor) -> tuple:
-    raw = t.detach().contiguous()
+    raw = t.detach().contiguous().cpu()
     if raw.is_complex():  # NumPy has none of two halves
         raw = torch.view_as_real(raw)
     if raw.is_floating_point():

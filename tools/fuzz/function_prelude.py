@@ -1,11 +1,14 @@
 """What random functions find around them: classes, functions, generators and contexts of every kind
-that a program writes, as the text of a module."""
+that a program writes, as the text of a module. `log` is what they did, in order. `finals` is what
+generators did when they were freed: when that is depends on who refers to them."""
 
 PRELUDE = """
-import collections, contextlib, dataclasses, enum, functools, itertools, operator, typing
+import abc, collections, contextlib, dataclasses, enum, functools, itertools, operator, typing
 import torch
 total = 0
 log = []
+finals = []
+registry = {}
 class Box:
     shared = 2
     def __init__(self, value, extra=1):
@@ -114,6 +117,7 @@ def numbers(n, stop=5):
         if got:
             yield got + 1
 def careful(n):
+    mine = finals
     try:
         for i in range(n):
             try:
@@ -121,8 +125,11 @@ def careful(n):
             except ValueError as error:
                 log.append(("thrown", len(error.args)))
                 yield 100 + i
-    finally:
-        log.append("closed")
+    except GeneratorExit:
+        mine.append("closed")
+        raise
+    else:
+        log.append("exhausted")
 def chained(n):
     got = yield from numbers(n, 2)
     yield got
@@ -160,4 +167,282 @@ class Quiet(contextlib.AbstractContextManager):
     def __exit__(self, kind, value, tb):
         log.append(kind and kind.__name__)
         return kind is not None and issubclass(kind, self.kinds)
+class Ranged:
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+    def __get__(self, obj, owner=None):
+        if obj is None:
+            return self
+        return getattr(obj, self.name, 0) + 1
+    def __set__(self, obj, value):
+        if value > 40:
+            raise ValueError(self.name, value)
+        log.append(("set", value))
+        setattr(obj, self.name, value)
+    def __delete__(self, obj):
+        delattr(obj, self.name)
+class Lazy:
+    def __init__(self, fn):
+        self.fn = fn
+    def __get__(self, obj, owner=None):
+        if obj is None:
+            return self
+        log.append("made")
+        got = self.fn(obj)
+        setattr(obj, self.fn.__name__, got)
+        return got
+class Base:
+    made = 0
+    def __init__(self, **named):
+        self.named = sorted(named)
+        type(self).made += 1
+    def who(self):
+        return ["Base"]
+    @abc.abstractmethod
+    def power(self, by):
+        return by + 1
+class Left(Base):
+    def __init__(self, left=1, **named):
+        super().__init__(**named)
+        self.left = left
+    def who(self):
+        return ["Left", *super().who()]
+class Right(Base):
+    size = Ranged()
+    def __init__(self, right=2, **named):
+        super().__init__(**named)
+        self.right = right
+        self.size = right
+    def who(self):
+        return ["Right"] + super().who()
+    def power(self, by):
+        return super().power(by) * self.right
+class Both(Left, Right):
+    @Lazy
+    def heavy(self):
+        return self.left * 2 + self.size
+    @functools.cached_property
+    def cached(self):
+        log.append("cached")
+        return self.right + 1
+    def __repr__(self):
+        return f"Both({self.left})"
+    def who(self):
+        return ["Both", *super().who(), super(Left, self).who()[0]]
+    def __setattr__(self, name, value):
+        if name == "locked":
+            raise AttributeError("locked", value)
+        super().__setattr__(name, value)
+    def __getattr__(self, name):
+        if name == "ghost":
+            return 13
+        raise AttributeError(name)
+class Vec:
+    __slots__ = ("v", "__dict__")
+    def __init__(self, *v):
+        self.v = list(v)
+    def _with(self, other, by):
+        if isinstance(other, int):
+            return Vec(*[by(a, other) for a in self.v])
+        if not isinstance(other, Vec):
+            return NotImplemented
+        return Vec(*[by(a, b) for a, b in zip(self.v, other.v)])
+    def __add__(self, other):
+        return self._with(other, operator.add)
+    __radd__ = __add__
+    def __sub__(self, other):
+        return self._with(other, operator.sub)
+    def __rsub__(self, other):
+        return -self + other
+    def __mul__(self, other):
+        return self._with(other, lambda a, b: a * b)
+    def __matmul__(self, other):
+        return sum(a * b for a, b in zip(self, other))
+    def __iadd__(self, other):
+        self.v.append(other)
+        return self
+    def __neg__(self):
+        return Vec(*(-a for a in self.v))
+    def __invert__(self):
+        return Vec(*reversed(self.v))
+    def __abs__(self):
+        return sum(map(abs, self.v))
+    def __eq__(self, other):
+        return self.v == other.v if isinstance(other, Vec) else NotImplemented
+    def __hash__(self):
+        return hash(tuple(self.v))
+    def __lt__(self, other):
+        return abs(self) < abs(other) if isinstance(other, Vec) else NotImplemented
+    def __index__(self):
+        return len(self.v)
+    def __len__(self):
+        return len(self.v)
+    def __iter__(self):
+        return iter(self.v)
+    def __reversed__(self):
+        return Walk(len(self.v))
+    def __getitem__(self, key):
+        return Vec(*self.v[key]) if isinstance(key, slice) else self.v[key]
+    def __setitem__(self, key, value):
+        self.v[key] = value
+    def __delitem__(self, key):
+        del self.v[key]
+    def __format__(self, form):
+        return f"<{len(self.v):{form}}>"
+    def __str__(self):
+        return "Vec:" + ",".join(map(str, self.v))
+class Walk:
+    def __init__(self, n):
+        self.n = n
+    def __iter__(self):
+        return self
+    def __next__(self):
+        if self.n <= 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+class Slimmer(Slim):
+    __slots__ = ("c",)
+    def __init__(self, a, c=4):
+        super().__init__(a)
+        self.c = c
+    def __delattr__(self, name):
+        log.append("del " + name)
+        super().__delattr__(name)
+class Filled(dict):
+    def __missing__(self, key):
+        self[key] = key * 2
+        return self[key] + 1
+    def __setitem__(self, key, value):
+        log.append(("put", key))
+        super().__setitem__(key, value)
+class Stack(list):
+    def push(self, *values):
+        for value in values:
+            super().append(value)
+        return self
+    def __len__(self):
+        return super().__len__() + 100
+@functools.total_ordering
+@dataclasses.dataclass(eq=False)
+class Rank:
+    level: int = 1
+    tags: set = dataclasses.field(default_factory=set, compare=False)
+    kind: typing.ClassVar[int] = 6
+    def __eq__(self, other):
+        return self.level == other.level
+    def __lt__(self, other):
+        return self.level < other.level
+@dataclasses.dataclass
+class Deep(Point):
+    c: dict = dataclasses.field(default_factory=dict)
+    def __post_init__(self):
+        super().__post_init__()
+        self.sum += len(self.c)
+class Turn:
+    def __enter__(self):
+        log.append("turn")
+        return 4
+    def __exit__(self, kind, value, tb):
+        if kind is not None:
+            raise Odd(len(value.args))
+class Swallow:
+    def __enter__(self):
+        return self
+    def __exit__(self, kind, value, tb):
+        log.append((kind and kind.__name__, value is not None))
+        return True
+@contextlib.contextmanager
+def guarded(kind):
+    try:
+        yield 5
+    except kind as error:
+        log.append(("guarded", len(error.args)))
+    else:
+        log.append("no error")
+def averager():
+    total = 0
+    while True:
+        got = yield total
+        if got is None:
+            return total * 10
+        total += got
+def relay(n):
+    mine = finals
+    try:
+        result = yield from averager()
+    except ValueError as error:
+        log.append(("relay", error.args))
+        result = yield -n
+    except GeneratorExit:
+        mine.append("left")
+        raise
+    yield result
+    return n
+def tree(n):
+    if n > 0:
+        yield from tree(n - 1)
+        yield n
+        yield from tree(n - 2)
+def raising(n):
+    for i in range(n):
+        yield i
+    raise Odd(n)
+def maker(n):
+    calls = 0
+    def outer(by=n):
+        nonlocal calls
+        calls += 1
+        def inner(v):
+            nonlocal by
+            by += v
+            return by + calls
+        return inner
+    def seen():
+        return calls
+    return outer, seen
+def remember(v, seen=[], *, known={}):
+    seen.append(v)
+    known[v] = known.get(v, 0) + 1
+    return len(seen) + known[v]
+def outer_error(n):
+    try:
+        return 10 // n
+    except ZeroDivisionError as error:
+        raise Odd(n) from error
+def inner_error(n):
+    try:
+        return {}[n]
+    except KeyError:
+        return [][n]
+@functools.singledispatch
+def shown(v):
+    return "?"
+@shown.register
+def _(v: int):
+    return "int"
+@shown.register(str)
+def _(v):
+    return "str"
+class Host:
+    def tag(self, v):
+        log.append("tag")
+        return v % 5
+    def step(self, v):
+        return v + 1
+def restart():
+    global total, finals
+    total, finals = 0, []
+    log.clear()
+    registry.clear()
+    for cls in (Base, Left, Right, Both):
+        if cls is Base or "made" in vars(cls):
+            cls.made = 0
+    for cls in (Left, Right, Both):
+        if "made" in vars(cls):
+            del cls.made
+    Box.shared = 2
+    remember.__defaults__[0].clear()
+    remember.__kwdefaults__["known"].clear()
+    vars(helper).clear()
 """

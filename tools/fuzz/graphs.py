@@ -51,7 +51,9 @@ class Program:
 
 
 def same_layout(layout: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    out = torch.empty_strided(layout.shape, layout.stride(), dtype=layout.dtype)
+    out = torch.empty_strided(
+        layout.shape, layout.stride(), dtype=layout.dtype, device=layout.device
+    )
     return out.copy_(values)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import torch
-from torch import _later
 from torch._compile import NotCompiledWarning
 
 __all__ = [
@@ -46,6 +45,8 @@ _default_backend: str | Callable = "inductor"
 # Set while a program is compiled or exported without bytecode being read.
 _is_compiling_flag = False
 _is_exporting_flag = False
+# Steps that the program said to have begun.
+cudagraph_steps = 0
 
 
 def compile(*args: object, **kwargs: object) -> Callable:
@@ -175,8 +176,10 @@ def set_enable_guard_collectives(enabled: bool) -> bool:
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Says that a new step begins; nothing is recorded into graphs behind the program's back."""
-    return None
+    """Says that a new step begins: memory that recorded graphs gave out in the step before may be
+    used again. Who records graphs compares cudagraph_steps with what it was."""
+    global cudagraph_steps
+    cudagraph_steps += 1
 
 
 def wrap_numpy(fn: Callable) -> Callable:
@@ -252,4 +255,18 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> object | None:
     return load_artifacts(serialized_artifacts)
 
 
-globals().update(_later.names(__name__, "load_compiled_function"))
+def load_compiled_function(
+    file: IO[bytes],
+    *,
+    f_globals: dict[str, object] | None = None,
+    external_data: dict[str, torch.Tensor] | None = None,
+) -> Callable:
+    """A function that torch.compile(fn, fullgraph=True).aot_compile((args, kwargs)) compiled and
+    its save_compiled_function(path) wrote, read from an open file. It raises RuntimeError for
+    arguments that it was not compiled for. `f_globals` are the caller's globals, compared with the
+    constants of the graph; `external_data` gives tensors in place of those in the file."""
+    from torch._dynamo import aot_compile
+
+    return aot_compile.load_compiled_function(
+        file, f_globals=f_globals, external_data=external_data
+    )
