@@ -19,7 +19,7 @@ from torch._functorch._aot_autograd.runtime import CompiledBackward, assembled
 from torch._functorch._aot_autograd.schemas import AOTConfig
 from torch._guards import detect_fake_mode
 from torch._inductor import config, graph_cache, metrics
-from torch._inductor.function_cache import Entry, Keeper, open_function
+from torch._inductor.function_cache import AOTAutogradCache, Entry, Keeper, open_function
 from torch._inductor.graph import (
     FirstCall,
     NotLowered,
@@ -129,12 +129,15 @@ def _compile_inner(
 
 def _log_graph(artifact: str, title: str, gm: fx.GraphModule) -> None:
     """Writes a graph to the log, where somebody reads it (TORCH_LOGS=post_grad_graphs)."""
-    from torch._logging import getArtifactLogger
+    from torch._logging import getArtifactLogger, trace_structured_artifact
 
     logger = getArtifactLogger("torch._inductor.compile_fx", artifact)
     if logger.isEnabledFor(logging.DEBUG):
         text = gm.print_readable(print_output=False, include_stride=True, include_device=True)
         logger.debug("TRACED GRAPH\n ===== %s =====\n %s", title, text)
+    trace_structured_artifact(
+        f"inductor_{artifact.removesuffix('s')}", "string", lambda: gm.print_readable(False)
+    )
 
 
 def _mode_of_inputs(values: Sequence[object]) -> object:
@@ -337,6 +340,12 @@ def _like(data: object) -> object:
     dtype, size, stride = data[:3]
     dtype = getattr(torch, str(dtype).removeprefix("torch."))
     return torch.empty_strided(size, stride, dtype=dtype, device="meta")
+
+
+def take_function(key: str, inputs: Sequence[object], patches: Patches | None) -> Callable | None:
+    """A function that is kept under a key, for inputs that fit it; None where it is not there."""
+    kept = AOTAutogradCache.load(key, early=True)
+    return None if kept is None else _taken(kept, inputs, patches)
 
 
 def _taken(kept: Entry, inputs: Sequence[object], patches: Patches | None) -> Callable | None:

@@ -1,5 +1,6 @@
 """Settings of the compiler. The first part decides something; those under "accepted" belong to
-machinery that does not exist here: they can be set and read, and change nothing."""
+machinery that does not exist here: they can be set and read, and change nothing. Which these are
+is read from this file (torch/_inductor/settings.py), so a setting stands on the right side."""
 
 import os
 import sys
@@ -25,7 +26,6 @@ use_pre_grad_passes: bool = True
 use_joint_graph_passes: bool = True
 use_post_grad_passes: bool = True
 pattern_matcher: bool = True
-joint_graph_constant_folding: bool = True
 # Names of pre-grad and post-grad pattern passes that are asked for, each with its options.
 pre_grad_fusion_options: dict = {}
 post_grad_fusion_options: dict = {}
@@ -33,21 +33,18 @@ post_grad_fusion_options: dict = {}
 # ---- what is compiled
 # Parameters of inference graphs become constants, and what depends on them alone is computed once.
 freezing: bool = _flag("TORCHINDUCTOR_FREEZING")
-freezing_discard_parameters: bool = False
+# Permutations next to matrix products are taken into them.
+permute_fusion: bool = False
+# Random numbers on GPUs come from the operators of eager code.
+fallback_random: bool = False
 fx_graph_cache: bool = _flag("TORCHINDUCTOR_FX_GRAPH_CACHE", "1")
 force_disable_caches: bool = _flag("TORCHINDUCTOR_FORCE_DISABLE_CACHES")
-max_autotune: bool = _flag("TORCHINDUCTOR_MAX_AUTOTUNE")
-coordinate_descent_tuning: bool = _flag("TORCHINDUCTOR_COORDINATE_DESCENT_TUNING")
-epilogue_fusion: bool = True
-allow_buffer_reuse: bool = True
-compile_threads: int = int(os.environ.get("TORCHINDUCTOR_COMPILE_THREADS", os.cpu_count() or 1))
 
 # ---- what is said and checked
 # Prints the plan of every graph.
 debug: bool = False  # @compile_ignored
 # Results of kernels are looked at for NaN and infinity; the first bad kernel is named.
 nan_asserts: bool = _flag("TORCHINDUCTOR_NAN_ASSERTS")
-size_asserts: bool = _flag("TORCHINDUCTOR_SIZE_ASSERTS", "1")
 _raise_error_for_testing: bool = False
 
 
@@ -58,16 +55,16 @@ class trace:
     # Where folders of artifacts are made; None: torch._dynamo.config.debug_dir_root.
     debug_dir: object = None
     save_real_tensors: bool = _flag("TORCH_COMPILE_DEBUG_SAVE_REAL")
-    debug_log: bool = False
-    info_log: bool = False
     fx_graph: bool = True
     fx_graph_transformed: bool = True
     ir_pre_fusion: bool = True
     ir_post_fusion: bool = True
     output_code: bool = True
     upload_tar: object = None
-    compile_profile: bool = False
     # ---- accepted
+    debug_log: bool = False
+    info_log: bool = False
+    compile_profile: bool = False
     dot_graph_shape: object = None
     draw_orig_fx_graph: bool = False
     graph_diagram: bool = False
@@ -85,6 +82,8 @@ class cpp:
     # Kernels that ran over millions of elements are compiled by the system's compiler meanwhile.
     compile_hot_kernels: bool = _flag("TORCHINDUCTOR_COMPILE_HOT_KERNELS", "1")
     hot_kernel_elements: int = 1 << 22
+    # Bits of the vectors that cpu_vec_isa.pick_vec_isa names; None: the widest.
+    simdlen: object = None
     # Names of the compiler, the first that is there.
     cxx: tuple = (None, "g++")
     # Faults on purpose, for tests of the minifier: "compile_error", "runtime_error", "accuracy".
@@ -109,7 +108,6 @@ class cpp:
     max_horizontal_fusion_size: int = 16
     min_chunk_size: int = 512
     no_redundant_loops: bool = True
-    simdlen: object = None
     use_constexpr_for_int_array: bool = True
     use_decompose_tanh: bool = False
     use_small_dequant_buffer: bool = False
@@ -121,9 +119,9 @@ class cpp:
 class triton:
     """Kernels for GPUs."""
 
+    # ---- accepted
     cudagraphs: bool = _flag("TORCHINDUCTOR_CUDAGRAPHS")
     unique_kernel_names: bool = _flag("TORCHINDUCTOR_UNIQUE_KERNEL_NAMES", "1")
-    # ---- accepted
     autotune_at_compile_time: object = None
     autotune_cublasLt: bool = True
     autotune_pointwise: bool = True
@@ -197,6 +195,7 @@ class triton:
 class aot_inductor:
     """Compiled models in files."""
 
+    # ---- accepted
     allow_stack_allocation: bool = False
     aoti_shim_library: object = None
     aoti_shim_library_path: object = None
@@ -241,6 +240,7 @@ class aot_inductor:
 class cuda:
     """Compiling for CUDA."""
 
+    # ---- accepted
     arch: object = None
     compile_opt_level: str = "-O1"
     enable_debug_info: bool = False
@@ -251,6 +251,7 @@ class cuda:
 class halide:
     """Another code generator, which is not here."""
 
+    # ---- accepted
     asserts: bool = False
     cpu_target: str = "host"
     debug: bool = False
@@ -261,6 +262,14 @@ class halide:
 
 
 # ---- accepted
+freezing_discard_parameters: bool = False
+max_autotune: bool = _flag("TORCHINDUCTOR_MAX_AUTOTUNE")
+coordinate_descent_tuning: bool = _flag("TORCHINDUCTOR_COORDINATE_DESCENT_TUNING")
+epilogue_fusion: bool = True
+allow_buffer_reuse: bool = True
+compile_threads: int = int(os.environ.get("TORCHINDUCTOR_COMPILE_THREADS", os.cpu_count() or 1))
+size_asserts: bool = _flag("TORCHINDUCTOR_SIZE_ASSERTS", "1")
+joint_graph_constant_folding: bool = True
 _cache_config_factory_keys: list = ["inductor_choices_class"]
 _conv_default_backends: str = "ATEN"
 _pre_fusion_custom_pass: object = None
@@ -344,7 +353,6 @@ expand_dimension_for_pointwise_nodes: bool = False
 external_matmul: list = []
 fallback_by_default: bool = False
 fallback_embedding_bag_byte_unpack: bool = False
-fallback_random: bool = False
 file_lock_timeout: int = 600
 force_disable_cudagraph_TESTING_ONLY: bool = False
 force_fuse_int_mm_with_mul: bool = False
@@ -401,7 +409,6 @@ pad_dynamic_shapes: bool = False
 pad_outputs: bool = False
 padding_alignment_bytes: int = 128
 padding_stride_threshold: int = 1024
-permute_fusion: bool = False
 pick_loop_orders: bool = True
 pre_grad_pass_timing: str = "default"
 precompilation_timeout_seconds: int = 300

@@ -36,6 +36,13 @@ def _logs_code() -> bool:
     return getArtifactLogger("torch._inductor.graph", "output_code").isEnabledFor(logging.DEBUG)
 
 
+def is_traced() -> bool:
+    """Whether TORCH_TRACE asks for the code."""
+    from torch._logging import _internal
+
+    return bool(_internal.trace_log.handlers)
+
+
 class _Nothing:
     """Artifacts that nobody asked for."""
 
@@ -56,14 +63,14 @@ class _Nothing:
         compiled: torch._C._inductor.Compiled | None,
     ) -> None:
         """The program."""
-        if not _listeners and not _logs_code():
+        if not _listeners and not _logs_code() and not is_traced():
             return
         code = _program(gm, inputs, _steps(inputs, compiled))
         self.output_code(code)
 
     def output_code(self, code: str, path: str | None = None) -> None:
         """Tells whoever listens."""
-        from torch._logging import getArtifactLogger
+        from torch._logging import getArtifactLogger, trace_structured
 
         for listener in list(_listeners):
             listener(code)
@@ -72,6 +79,9 @@ class _Nothing:
             if path is not None:
                 logger.debug("Output code written to: %s", path)
             logger.debug("Output code: \n%s", code)
+        trace_structured(
+            "inductor_output_code", lambda: {"filename": path}, payload_fn=lambda: code
+        )
 
 
 def _inputs_of(gm: fx.GraphModule) -> list[fx.Node]:

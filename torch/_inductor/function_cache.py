@@ -36,6 +36,7 @@ from torch._inductor.graph_codec import (
     decode_value,
     describe_graph,
     describe_input,
+    encode_graph,
     encode_value,
     find_operator,
     packed,
@@ -62,7 +63,7 @@ _RAW_TYPES = {kind.__name__: kind for kind in (
 # ---- keys -----------------------------------------------------------------------------------
 
 
-def _memory(values: Sequence[object]) -> Json:
+def shared_memory(values: Sequence[object]) -> Json:
     """Which inputs are one tensor or share memory, and where they lie in it."""
     firsts: dict[int, int] = {}
     rows: list[Json] = []
@@ -94,7 +95,7 @@ def _describe_inputs(gm: fx.GraphModule, values: Sequence[object]) -> Json:
         raise Bypass(f"{len(values)} inputs for {len(held)} places")
     rows = [_described(v, h) for v, h in zip(values, held, strict=True)]
     leaves = [v.is_leaf if isinstance(v, Tensor) else True for v in values]
-    return [rows, leaves, _memory(values)]
+    return [rows, leaves, shared_memory(values)]
 
 
 def _settings_of(given: AOTConfig) -> Json:
@@ -224,6 +225,8 @@ class Entry:
     backward_inputs: Json
     conditions: list[str]
     dynamic: bool
+    # The backward graph was not compiled yet: what is kept of it went through no passes.
+    early: bool = False
 
 
 def _entry(raw: bytes) -> Entry:
@@ -235,7 +238,8 @@ def _entry(raw: bytes) -> Entry:
         if meta.is_train and not isinstance(keys[1], str):
             raise Damaged("no backward graph")
         dynamic = bool(data["dynamic"])
-        return Entry(meta, *keys, data["backward_inputs"], conditions, dynamic)
+        early = bool(data["early"])
+        return Entry(meta, *keys, data["backward_inputs"], conditions, dynamic, early)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{type(error).__name__}: {error}") from error
 
@@ -246,6 +250,11 @@ _local = threading.local()
 def latest() -> str | None:
     """The key of the function that this thread compiled last; None where it is not kept."""
     return getattr(_local, "key", None)
+
+
+def forget_latest() -> None:
+    """Whatever this thread compiles next, nothing was compiled before."""
+    _local.key = None
 
 
 class Keeper:
@@ -278,25 +287,46 @@ class Keeper:
         """Keeps the function, if that is possible."""
         if self.key is None:
             return
+        if self._put(meta, self.graphs.get("backward"), backward_inputs, early=False):
+            counters["aot_autograd"]["autograd_cache_saved"] += 1
+
+    def save_early(
+        self, meta: ViewAndMutationMeta, backward: fx.GraphModule, inputs: Sequence[object]
+    ) -> None:
+        """Keeps a function whose backward graph is not compiled yet and perhaps never will be. Only
+        compiled frames (torch/_dynamo/regions.py) ask for such entries."""
+        if self.key is None or self.graphs.get("forward") is None:
+            return
+        try:
+            content = {"graph": encode_graph(backward), "conditions": [], "counters": {}}
+        except Bypass:
+            return
+        key = graph_cache.digest("early", self.key)
+        store().put(graph_cache.FxGraphCache.kind, key, packed(content))
+        self._put(meta, key, inputs, early=True)
+
+    def _put(
+        self, meta: ViewAndMutationMeta, backward: str | None, inputs: Sequence[object], early: bool
+    ) -> bool:
         forward = self.graphs.get("forward" if meta.is_train else "inference")
-        backward = self.graphs.get("backward")
         if forward is None or (meta.is_train and backward is None):
             self.refuse("a graph of it is not kept")
-            return
+            return False
         try:
             content = {
                 "meta": _meta_data(meta),
                 "forward": forward,
                 "backward": backward,
-                "backward_inputs": [describe_input(v) for v in backward_inputs],
+                "backward_inputs": [describe_input(v) for v in inputs],
                 "conditions": self._conditions,
                 "dynamic": self._dynamic,
+                "early": early,
             }
         except Bypass as reason:
             self.refuse(reason)
-            return
+            return False
         store().put(AOTAutogradCache.kind, self.key[1:], packed(content))
-        counters["aot_autograd"]["autograd_cache_saved"] += 1
+        return True
 
 
 class AOTAutogradCache:
@@ -310,8 +340,9 @@ class AOTAutogradCache:
         store().clear(cls.kind)
 
     @classmethod
-    def load(cls, key: str) -> Entry | None:
-        """What is kept under a key, if all of it is there."""
+    def load(cls, key: str, early: bool = False) -> Entry | None:
+        """What is kept under a key, if all of it is there. With `early` the backward graph need not
+        have been compiled."""
         raw = store().get(cls.kind, key[1:])
         if raw is None:
             return None
@@ -322,6 +353,8 @@ class AOTAutogradCache:
             store().forget(cls.kind, key[1:])
             return None
         kept = [k for k in (found.forward, found.backward) if k is not None]
+        if found.early and not early:
+            return None
         return found if all(map(graph_cache.FxGraphCache.has, kept)) else None
 
 

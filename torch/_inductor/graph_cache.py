@@ -77,7 +77,8 @@ def library_identity() -> str:
     return f"{version} {found.st_size} {found.st_mtime_ns} {newest}"
 
 
-def _settings(module: types.ModuleType) -> Json:
+def settings_of(module: types.ModuleType) -> Json:
+    """The values of all settings of a module that results depend on."""
     rows = []
     for name in module._config:
         if name.startswith(_NOT_IN_KEYS):
@@ -173,8 +174,8 @@ def environment() -> Json:
     _registered()
     return [
         library_identity(),
-        _settings(config),
-        _settings(functorch_config),
+        settings_of(config),
+        settings_of(functorch_config),
         _uuids(),
         global_settings(),
     ]

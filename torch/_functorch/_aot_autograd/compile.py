@@ -3,6 +3,7 @@ runtime around them."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import torch
@@ -27,6 +28,7 @@ __all__ = ["compile_traced"]
 def compile_traced(traced: Traced, config: AOTConfig) -> Callable[[list[object]], list[object]]:
     """A boxed function of the flat arguments."""
     if not traced.meta.is_train:
+        _log_graph("aot_graphs", "aot_inference_graph", traced.module)
         compiler = config.inference_compiler or config.fw_compiler
         with graph_being_compiled(config, "inference"):
             compiled = boxed(compiler(traced.module, traced.example_inputs))
@@ -49,12 +51,15 @@ def _trained(traced: Traced, config: AOTConfig) -> tuple[Callable, CompiledBackw
     inside = meta.written_in_graph
     returns = _dense_returns(meta)
     offsets = 1 if meta.moves_generator else 0
+    _log_graph("aot_joint_graph", "aot_joint_graph", traced.module)
     forward, backward = config.partition_fn(
         traced.module,
         traced.example_inputs,
         num_fwd_outputs=len(inside) + returns + offsets,
     )
     _move_writes(forward, traced)
+    _log_graph("aot_graphs", "aot_forward_graph", forward)
+    _log_graph("aot_graphs", "aot_backward_graph", backward)
     meta.num_symints_saved_for_bw = _count_saved_syms(forward, returns)
     count = len(traced.example_inputs) - len(meta.traced_tangents) - 2 * offsets
     with graph_being_compiled(config, "forward"):
@@ -62,6 +67,8 @@ def _trained(traced: Traced, config: AOTConfig) -> tuple[Callable, CompiledBackw
     if offsets:
         compiled_forward = moves_generator(compiled_forward, returns)
     inputs = [n.meta.get("val") for n in backward.graph.find_nodes(op="placeholder")]
+    if config.cache_info is not None:
+        config.cache_info.save_early(meta, backward, inputs)
 
     def compile_backward() -> Callable:
         with graph_being_compiled(config, "backward"):
@@ -71,6 +78,20 @@ def _trained(traced: Traced, config: AOTConfig) -> tuple[Callable, CompiledBackw
         return moves_generator(boxed(compiled), -1) if offsets else compiled
 
     return compiled_forward, CompiledBackward(compile_backward)
+
+
+def _log_graph(artifact: str, record: str, gm: fx.GraphModule) -> None:
+    """A graph for TORCH_LOGS and TORCH_TRACE, where somebody reads it."""
+    from torch._logging import getArtifactLogger, trace_structured
+
+    def text() -> str:
+        return gm.print_readable(print_output=False, include_stride=True, include_device=True)
+
+    logger = getArtifactLogger("torch._functorch._aot_autograd", artifact)
+    if logger.isEnabledFor(logging.DEBUG):
+        title = record.removeprefix("aot_").replace("_", " ")
+        logger.debug("TRACED GRAPH\n ===== %s =====\n %s", title.capitalize(), text())
+    trace_structured(record, payload_fn=text)
 
 
 def _count_saved_syms(forward: fx.GraphModule, returns: int) -> int:

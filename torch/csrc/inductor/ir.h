@@ -69,6 +69,7 @@ struct Buffer {
 
 // A graph for known shapes.
 struct Lowered {
+  at::Device device{at::kCPU}; // of all tensors
   std::vector<Item> items;
   std::vector<Buffer> buffers;
   std::vector<View> views;

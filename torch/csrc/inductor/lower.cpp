@@ -14,6 +14,7 @@
 #include <ATen/iter/PointwiseRecord.h>
 #include <ATen/native/index/WhereLoop.h>
 #include <ATen/native/reduce/ReduceDims.h>
+#include <torch/csrc/inductor/cuda_kernel.h>
 
 namespace torch::inductor {
 namespace {
@@ -166,6 +167,7 @@ class Lowering {
 
   Lowered run() {
     PlainDispatch plain;
+    out_.device = device_of_inputs();
     env_.resize(program_.nodes.size());
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       const Node& node = program_.nodes[i];
@@ -187,14 +189,24 @@ class Lowering {
 
  private:
   // ---- inputs and outputs
+  at::Device device_of_inputs() const {
+    for (const IValue& value : inputs_)
+      if (value.isTensor() && !value.toTensor().is_meta()) return value.toTensor().device();
+    for (const Tensor& constant : program_.constants)
+      if (!constant.is_meta()) return constant.device();
+    return at::Device(at::kCPU);
+  }
+  bool is_cuda() const { return out_.device.is_cuda(); }
   IValue input(const IValue& value, std::vector<int32_t>& buffers) {
     if (!value.isTensor()) {
       buffers.push_back(-1);
       return value;
     }
     const Tensor t = value.toTensor();
-    if (!is_plain(t) || !(t.is_cpu() || t.is_meta()))
-      refuse("an input that is no plain CPU tensor");
+    if (!is_plain(t) || !(t.is_cpu() || t.is_meta() || t.is_cuda()))
+      refuse("an input that is no plain tensor of the CPU or of a CUDA device");
+    if (!t.is_meta() && t.device() != out_.device)
+      refuse(c10::str("tensors of two devices, ", out_.device, " and ", t.device()));
     const int64_t start = program_.uses_offsets ? t.storage_offset() : 0;
     int64_t reach = start;
     for (int64_t d = 0; d < t.dim(); ++d) reach += (t.sizes()[d] - 1) * t.strides()[d];
@@ -311,13 +323,19 @@ class Lowering {
     }
     return args;
   }
+  // Whether a factory with this device argument makes a tensor where the plan runs.
+  bool is_here(const IValue& device, bool follows_tensor) const {
+    if (device.isNone()) return follows_tensor || out_.device.is_cpu();
+    const at::Device given = device.toDevice();
+    return given == out_.device || (given.type() == out_.device.type() && !given.has_index());
+  }
   // Factories are to make tensors of the meta device.
-  static void use_meta(const at::FunctionSchema& schema, at::Stack& stack) {
+  void use_meta(const at::FunctionSchema& schema, at::Stack& stack) {
     for (size_t i = 0; i < stack.size(); ++i) {
       if (schema.arguments[i].type.kind != at::SchemaType::Kind::Device) continue;
-      if (!stack[i].isNone() && !stack[i].toDevice().is_cpu()) refuse("a tensor of another device");
       const bool has_tensor =
           std::any_of(stack.begin(), stack.end(), [](const IValue& v) { return v.isTensor(); });
+      if (!is_here(stack[i], has_tensor)) refuse("a tensor of another device");
       if (!stack[i].isNone() || !has_tensor) stack[i] = at::Device(at::kMeta);
     }
   }
@@ -429,7 +447,7 @@ class Lowering {
       int32_t k = 0;
       for (const Tensor& t : results[i].toTensorList()) add_result(t, i, k++);
     }
-    if (fuse_ && !item.has_effect)
+    if (fuse_ && !item.has_effect && !is_cuda())
       item.row = row_form(op, given, results, [&](const Tensor& t) { return view_of(t); });
     out_.items.push_back(std::move(item));
   }
@@ -470,9 +488,19 @@ class Lowering {
     return at::cast_loop(compute, source.dtype) != nullptr && numbered_dims(t, result, source.dims);
   }
 
+  // Elements are numbered with 32 bits in a kernel.
+  static bool fits_cuda(const Body& body, const Tensor& result) {
+    bool fits = result.numel() < (int64_t(1) << 31) && has_cuda_type(result.scalar_type()) &&
+                has_cuda_form(body.spec, body.compute, body.produced);
+    for (const Source& source : body.sources)
+      fits = fits && (source.is_number || has_cuda_type(source.dtype));
+    return fits;
+  }
+
   bool add_loop(std::string name, Body body, const Tensor& result) {
     if (!is_dense(result) || at::cast_loop(result.scalar_type(), body.produced) == nullptr)
       return false;
+    if (is_cuda() && !fits_cuda(body, result)) return false;
     Item& item = new_item(Kind::Loop, std::move(name), result);
     for (const Source& source : body.sources)
       if (!source.is_number) item.reads.push_back(source.buffer);
@@ -480,12 +508,13 @@ class Lowering {
     return true;
   }
 
-  // Whether the CPU kernel does what the meta kernel did: they are one function, or the operator's
+  // Whether the device's kernel does what the meta kernel did: one function, or the operator's
   // entry says that it is pointwise, which has one source for all backends. Kernels that were
   // registered at run time are called.
-  static bool shares_kernel(const at::OperatorEntry& op) {
-    if (!op.has_kernel_for(DispatchKey::CPU)) return false;
-    if (op.lookup(c10::DispatchKeySet(DispatchKey::CPU)) == op.lookup(kMetaKeys)) return true;
+  bool shares_kernel(const at::OperatorEntry& op) const {
+    const DispatchKey key = is_cuda() ? DispatchKey::CUDA : DispatchKey::CPU;
+    if (!op.has_kernel_for(key)) return false;
+    if (op.lookup(c10::DispatchKeySet(key)) == op.lookup(kMetaKeys)) return true;
     return has_tag(op, "pointwise") && !has_kernel_of_user(op);
   }
 
@@ -543,7 +572,7 @@ class Lowering {
       return add_where(args[0].toTensor(), args[1].toTensor(), args[2].toTensor(), result);
     if (name == "aten::masked_fill.Scalar") return add_masked_fill(args, result);
     if (const auto value = constant_value(name, args)) return add_constant(*value, result, name);
-    return lower_reduction(name, args, result);
+    return !is_cuda() && lower_reduction(name, args, result);
   }
 
   bool add_copy(const char* name, const Tensor& from, const Tensor& result) {
@@ -591,7 +620,7 @@ class Lowering {
   }
 
   bool add_constant(const at::Scalar& value, const Tensor& result, const std::string& name) {
-    if (!is_dense(result)) return false;
+    if (!is_dense(result) || (is_cuda() && !has_cuda_type(result.scalar_type()))) return false;
     Tensor number;
     try {
       number = at::detail::scalar_tensor(value, result.scalar_type());

@@ -2,15 +2,22 @@
 #include <torch/csrc/inductor/plan.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
 #include <sstream>
+#include <thread>
 
 #include <ATen/core/EmptyTensor.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <torch/csrc/inductor/cuda_kernel.h>
 #include <torch/csrc/inductor/ir.h>
 
 namespace torch::inductor {
 namespace {
 
 using at::IValue;
+using at::ScalarType;
 using at::Tensor;
 using c10::DispatchKey;
 
@@ -21,7 +28,7 @@ bool same_number(const IValue& a, const IValue& b) {
 
 bool is_plain_input(const Tensor& t) {
   // Wrappers of function transforms have no memory of their own.
-  return t.is_cpu() && t.layout() == at::kStrided && t.has_storage() &&
+  return (t.is_cpu() || t.is_cuda()) && t.layout() == at::kStrided && t.has_storage() &&
          !t.key_set().has_any({DispatchKey::Python, DispatchKey::Conjugate, DispatchKey::Negative,
                                DispatchKey::Fake, DispatchKey::Functionalize,
                                DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
@@ -103,6 +110,11 @@ class Run {
     int64_t offset = v.offset;
     const int64_t first = start(v.buffer, t);
     if (first != 0) offset += first * t.itemsize() / c10::elementSize(v.dtype);
+    if (C10_UNLIKELY(!other_dtype_.empty()) && has_other_dtype(v)) {
+      if (t.sizes() == at::IntArrayRef(v.sizes) && t.strides() == at::IntArrayRef(v.strides))
+        return t;
+      return at::detail::view_of(t, v.sizes, v.strides, offset);
+    }
     if (looks_like(t, v, offset)) return t;
     return t.scalar_type() == v.dtype
                ? at::detail::view_of(t, v.sizes, v.strides, offset)
@@ -125,6 +137,7 @@ class Run {
                  ? at::detail::view_of(t, t.sizes(), t.strides(), t.storage_offset())
                  : found;
     }
+    if (has_other_dtype(v)) return tensor(out.view);
     if (!given && looks_like(t, v, v.offset)) return t;
     return at::detail::checked_tensor(t.storage(), v.dtype, v.sizes, v.strides, v.offset);
   }
@@ -141,20 +154,22 @@ class Run {
       Tensor& slot = buffers_[static_cast<size_t>(expected.buffer)];
       slot = result.item < 0 ? value.toTensor()
                              : value.toTensorList()[static_cast<size_t>(result.item)];
-      if (C10_UNLIKELY(!looks_like(slot, expected, expected.offset)))
-        slot = arranged(slot, expected);
+      if (C10_LIKELY(looks_like(slot, expected, expected.offset))) continue;
+      if (slot.scalar_type() != expected.dtype) other_dtype_[expected.buffer] = expected.dtype;
+      slot = arranged(slot, expected);
     }
   }
   // A result with the strides that the plan counts on.
-  static Tensor arranged(const Tensor& t, const View& v) {
+  Tensor arranged(const Tensor& t, const View& v) const {
     int64_t reach = v.offset + 1;
     for (size_t d = 0; d < v.sizes.size(); ++d) reach += (v.sizes[d] - 1) * v.strides[d];
-    TORCH_CHECK(t.sizes() == at::IntArrayRef(v.sizes) && t.scalar_type() == v.dtype,
+    TORCH_CHECK(t.sizes() == at::IntArrayRef(v.sizes),
                 "a compiled graph expected a result of shape ", at::IntArrayRef(v.sizes),
                 " and got ", t.sizes());
-    const Tensor whole = at::detail::empty({std::max<int64_t>(reach, 1)}, v.dtype);
-    Tensor made =
-        at::detail::checked_tensor(whole.storage(), v.dtype, v.sizes, v.strides, v.offset);
+    if (t.strides() == at::IntArrayRef(v.strides) && t.storage_offset() == v.offset) return t;
+    const ScalarType dtype = t.scalar_type();
+    const Tensor whole = at::detail::empty({std::max<int64_t>(reach, 1)}, dtype, plan_.device);
+    Tensor made = at::detail::checked_tensor(whole.storage(), dtype, v.sizes, v.strides, v.offset);
     made.copy_(t);
     return made;
   }
@@ -192,7 +207,23 @@ class Run {
         return;
       }
     }
-    slot = at::detail::empty_strided(v.sizes, v.strides, v.dtype);
+    slot = at::detail::empty_strided(v.sizes, v.strides, v.dtype, plan_.device);
+  }
+  // Whether a call gave the buffer another dtype than on the meta device (statistics of a norm are
+  // single precision on a GPU). Other calls take it as it is; kernels read what was planned.
+  bool has_other_dtype(const View& v) const {
+    const auto found = other_dtype_.find(v.buffer);
+    return found != other_dtype_.end() && found->second == v.dtype;
+  }
+  void settle_dtypes(const Step& step) {
+    if (C10_LIKELY(other_dtype_.empty())) return;
+    for (const Pointer& p : step.pointers) {
+      const auto found = other_dtype_.find(p.buffer);
+      if (found == other_dtype_.end()) continue;
+      Tensor& slot = buffers_[static_cast<size_t>(p.buffer)];
+      slot = slot.to(found->second);
+      other_dtype_.erase(found);
+    }
   }
   using Addresses = c10::SmallVector<char*, 16>;
   Addresses addresses(const Step& step) const {
@@ -203,10 +234,14 @@ class Run {
   }
 
   void fused(const Step& step) {
+    settle_dtypes(step);
     for (const FusedOutput& out : step.outputs) allocate(out);
     if (step.numel == 0) return;
     const Addresses where = addresses(step);
-    step.program.run_all(where.data(), step.numel);
+    if (step.kernel)
+      step.kernel->launch(step.program, where.data(), step.numel);
+    else
+      step.program.run_all(where.data(), step.numel);
   }
 
   void chain(const Step& step) {
@@ -237,6 +272,7 @@ class Run {
 
   const Plan& plan_;
   std::vector<Tensor> buffers_;
+  std::map<int32_t, ScalarType> other_dtype_; // by buffer: what was planned
 };
 
 Plan::InputKey key_of(const IValue& value, bool uses_offsets) {
@@ -248,10 +284,38 @@ Plan::InputKey key_of(const IValue& value, bool uses_offsets) {
   }
   const Tensor t = value.toTensor();
   key.dtype = t.scalar_type();
+  key.device = t.device();
   key.sizes = at::DimVector(t.sizes());
   key.strides = at::DimVector(t.strides());
   key.offset = uses_offsets ? t.storage_offset() : 0;
   return key;
+}
+
+// What the compiled form of a program depends on.
+std::string signature(const TileProgram& program) {
+  std::string out;
+  const auto add = [&](const auto& value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  };
+  const auto add_place = [&](const Place& p) {
+    add(p.kind);
+    add(p.size);
+    add(p.index);
+    add(p.rows);
+  };
+  for (const TileStep& step : program.steps) {
+    add(step.loop);
+    add(step.params);
+    add(step.inputs);
+    add(step.lone);
+    add_place(step.out);
+    for (int k = 0; k < step.inputs; ++k) add_place(step.in[static_cast<size_t>(k)]);
+    add(step.form);
+    add(step.from);
+    add(step.to);
+    add(step.spec);
+  }
+  return out;
 }
 
 } // namespace
@@ -267,8 +331,8 @@ bool Plan::matches(c10::ArrayRef<IValue> inputs) const {
       continue;
     }
     const auto& t = static_cast<const c10::TensorImpl&>(*value.ref);
-    if (t.dtype() != key.dtype || t.sizes() != at::IntArrayRef(key.sizes) ||
-        t.strides() != at::IntArrayRef(key.strides) ||
+    if (t.dtype() != key.dtype || t.device() != key.device ||
+        t.sizes() != at::IntArrayRef(key.sizes) || t.strides() != at::IntArrayRef(key.strides) ||
         (uses_offsets && t.storage_offset() != key.offset))
       return false;
   }
@@ -277,10 +341,43 @@ bool Plan::matches(c10::ArrayRef<IValue> inputs) const {
 
 std::vector<IValue> Plan::run(std::vector<IValue>& inputs,
                               const std::vector<Tensor>& constants) const {
+  if (!device.is_cuda()) return Run(*this, inputs, constants)();
+  const c10::cuda::CUDAGuard guard(device);
   return Run(*this, inputs, constants)();
 }
 
-std::shared_ptr<const Plan> make_plan(const Program& program, c10::ArrayRef<IValue> inputs) {
+namespace {
+// The kernels of a plan, compiled side by side: a compiler works on one of them for a tenth of a
+// second and more.
+void add_cuda_kernels(Plan& plan) {
+  std::vector<CudaKernel*> waiting;
+  for (Step& step : plan.steps) {
+    if (step.kind != Step::Kind::Fused) continue;
+    step.kernel = std::make_shared<CudaKernel>(step.program);
+    waiting.push_back(step.kernel.get());
+  }
+  std::atomic<size_t> next{0};
+  std::exception_ptr failed;
+  std::mutex mutex;
+  const auto work = [&] {
+    try {
+      const c10::cuda::CUDAGuard guard(plan.device);
+      for (size_t i = next++; i < waiting.size(); i = next++) waiting[i]->prepare();
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      failed = std::current_exception();
+    }
+  };
+  constexpr size_t kMostThreads = 8;
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min(kMostThreads, waiting.size()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  if (failed) std::rethrow_exception(failed);
+}
+} // namespace
+
+std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<IValue> inputs) {
   auto plan = std::make_shared<Plan>();
   plan->uses_offsets = program.uses_offsets;
   for (const IValue& value : inputs) plan->keys.push_back(key_of(value, plan->uses_offsets));
@@ -292,8 +389,23 @@ std::shared_ptr<const Plan> make_plan(const Program& program, c10::ArrayRef<IVal
   } catch (const InnerWrite&) {
     lowered = lower(program, inputs, false);
   }
+  plan->device = lowered.device;
   schedule(lowered, *plan);
+  if (plan->device.is_cuda()) add_cuda_kernels(*plan);
   return plan;
+}
+
+void Compiled::share_tiers(Plan& plan) {
+  const auto share = [&](TileProgram& program) {
+    if (!program.tier) return;
+    const auto [known, is_new] = tiers_.emplace(signature(program), program.tier);
+    if (!is_new) program.tier = known->second;
+  };
+  for (Step& step : plan.steps) {
+    share(step.program);
+    if (!step.chain) continue;
+    for (ChainPart& part : step.chain->parts) share(part.program);
+  }
 }
 
 std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
@@ -307,8 +419,10 @@ std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
     return plans_.front();
   }
   if (plans_.size() >= kMostPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(), make_plan(program_, inputs));
-  return plans_.front();
+  const std::shared_ptr<Plan> plan = make_plan(program_, inputs);
+  share_tiers(*plan);
+  plans_.insert(plans_.begin(), plan);
+  return plan;
 }
 
 std::vector<IValue> Compiled::run(std::vector<IValue>& inputs) {
@@ -316,7 +430,7 @@ std::vector<IValue> Compiled::run(std::vector<IValue>& inputs) {
               program_.inputs, " arguments and got ", inputs.size());
   for (const IValue& value : inputs) {
     if (value.isTensor() && !is_plain_input(value.toTensor()))
-      throw NotLowered("a compiled graph takes plain CPU tensors");
+      throw NotLowered("a compiled graph takes plain tensors of the CPU or of a CUDA device");
   }
   BelowAutograd below;
   const std::shared_ptr<const Plan> plan = prepare(inputs);

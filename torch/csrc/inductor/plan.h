@@ -2,6 +2,7 @@
 // leads to them, calls of operators) that runs without Python. Buffers are storages; everything a
 // step reads or writes is a view of one. `Compiled` keeps a Program with the plans made of it.
 #pragma once
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,8 @@
 #include <torch/csrc/inductor/tile.h>
 
 namespace torch::inductor {
+
+class CudaKernel;
 
 // A tensor over a buffer; offset in elements from the buffer's first byte.
 struct View {
@@ -102,6 +105,7 @@ struct Step {
   std::vector<Pointer> pointers;
   std::vector<FusedOutput> outputs;
   int64_t numel = 0;
+  std::shared_ptr<CudaKernel> kernel; // of a plan for CUDA
   // Reduce
   at::native::reduce::ReduceCall reduction{nullptr};
   at::native::reduce::DimMask mask = 0;
@@ -114,6 +118,7 @@ struct Step {
 };
 
 struct TORCH_API Plan {
+  at::Device device{at::kCPU}; // of all tensors
   std::vector<View> views;
   std::vector<Step> steps;
   int32_t buffers = 0;
@@ -130,6 +135,7 @@ struct TORCH_API Plan {
   struct InputKey {
     bool is_tensor = false;
     at::ScalarType dtype = at::ScalarType::Undefined;
+    at::Device device{at::kCPU};
     at::DimVector sizes, strides;
     int64_t offset = 0;
     at::IValue number;
@@ -145,8 +151,7 @@ struct TORCH_API Plan {
 };
 
 // Makes the plan of a program for inputs like these. NotLowered where it cannot.
-TORCH_API std::shared_ptr<const Plan> make_plan(const Program& program,
-                                                c10::ArrayRef<at::IValue> inputs);
+TORCH_API std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<at::IValue> inputs);
 
 class TORCH_API Compiled {
  public:
@@ -161,6 +166,10 @@ class TORCH_API Compiled {
   Program program_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const Plan>> plans_; // the one used last first
+  // The compiled forms of kernels, by what the kernels do: sizes are no part of them, so that plans
+  // for other shapes begin with what was compiled for the first.
+  std::map<std::string, std::shared_ptr<Tier>> tiers_;
+  void share_tiers(Plan& plan);
 };
 
 } // namespace torch::inductor

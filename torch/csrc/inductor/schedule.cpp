@@ -17,12 +17,15 @@ namespace {
 using Kind = Item::Kind;
 
 constexpr size_t kMostMembers = 48;
+// A kernel of CUDA takes all numbers and addresses as arguments, of which 4,096 bytes are allowed.
+constexpr size_t kMostCudaMembers = 16;
 
 class Scheduler {
  public:
   Scheduler(Lowered& lowered, Plan& plan)
       : in_(lowered), plan_(plan), live_(lowered.items.size()), done_(lowered.items.size()),
-        users_(lowered.buffers.size()), versions_(lowered.buffers.size()) {}
+        users_(lowered.buffers.size()), versions_(lowered.buffers.size()),
+        most_(lowered.device.is_cuda() ? kMostCudaMembers : kMostMembers) {}
 
   void run() {
     mark_live();
@@ -187,7 +190,7 @@ class Scheduler {
           if (source.is_number) continue;
           const int32_t maker = buffer(source.buffer).item;
           if (!is_pending(maker) || members.count(maker)) continue;
-          if (joins(source, item(i).numel(), maker) && members.size() < kMostMembers) {
+          if (joins(source, item(i).numel(), maker) && members.size() < most_) {
             members.insert(maker);
             open.push_back(maker);
           } else {
@@ -231,7 +234,7 @@ class Scheduler {
       look(item(i).buffer);
       for (const int32_t b : item(i).reads) look(b);
     }
-    while (!near.empty() && members.size() < kMostMembers) {
+    while (!near.empty() && members.size() < most_) {
       const int32_t i = *near.begin();
       near.erase(near.begin());
       if (members.count(i) || !is_pending_loop(i) || item(i).numel() != numel || only_reduced(i) ||
@@ -340,6 +343,7 @@ class Scheduler {
   std::vector<std::vector<int32_t>> users_;
   std::vector<int32_t> versions_;
   std::map<int32_t, int32_t> last_use_;
+  const size_t most_; // loops of a kernel
 };
 
 } // namespace
@@ -354,7 +358,7 @@ void schedule(Lowered& lowered, Plan& plan) {
     for (const int32_t b : *outer)
       if (b >= 0) plan.outer[static_cast<size_t>(b)] = true;
   Scheduler(lowered, plan).run();
-  build_chains(plan);
+  if (lowered.device.is_cpu()) build_chains(plan);
   plan.outputs = std::move(lowered.outputs);
 }
 
