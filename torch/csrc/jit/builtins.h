@@ -13,6 +13,7 @@ struct Entry {
 template <size_t N> void add_entries(Builtins& out, const Entry (&table)[N]) {
   for (const Entry& entry : table) out.push_back({entry.schema, entry.fn});
 }
+IValue list_item(IValue* a, size_t count); // list[i]
 void add_number_builtins(Builtins& out);
 void add_container_builtins(Builtins& out);
 void add_string_builtins(Builtins& out);

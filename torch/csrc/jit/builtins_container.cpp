@@ -1,9 +1,16 @@
 // Lists, dictionaries, tuples and identity in scripted code.
 #include <torch/csrc/jit/builtins.h>
+#include <torch/csrc/jit/tasks.h>
 
 #include <algorithm>
+#include <complex>
 
 namespace torch::jit {
+
+IValue list_item(IValue* a, size_t) {
+  return list_get(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
+}
+
 namespace {
 
 int64_t size_of(const IValue& list) { return static_cast<int64_t>(list_size(list)); }
@@ -149,10 +156,7 @@ constexpr Entry kLists[] = {
        list_set(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"), a[2]);
        return a[0];
      }},
-    {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)",
-     [](IValue* a, size_t) {
-       return list_get(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
-     }},
+    {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)", list_item},
     {"aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]",
      [](IValue* a, size_t) {
        const Range r = slice_range(size_of(a[0]), a[1], a[2], a[3]);
@@ -220,6 +224,26 @@ constexpr Entry kLists[] = {
      [](IValue* a, size_t) {
        const auto& v = a[0].toIntList();
        return IValue(std::any_of(v.begin(), v.end(), [](int64_t x) { return x != 0; }));
+     }},
+    {"aten::any.float(float[] self) -> bool",
+     [](IValue* a, size_t) {
+       const auto v = a[0].toDoubleList();
+       return IValue(std::any_of(v.begin(), v.end(), [](double x) { return x != 0; }));
+     }},
+    {"aten::any.str(str[] self) -> bool",
+     [](IValue* a, size_t) {
+       const auto& v = a[0].toList();
+       return IValue(std::any_of(v.begin(), v.end(),
+                                 [](const IValue& x) { return !x.toStringRef().empty(); }));
+     }},
+    {"aten::sum.complex(complex[] self) -> complex",
+     [](IValue* a, size_t) {
+       std::complex<double> total = 0;
+       for (size_t i = 0; i < list_size(a[0]); ++i) {
+         const auto v = list_get(a[0], i).toComplexDouble();
+         total += std::complex<double>(v.real_, v.imag_);
+       }
+       return IValue(c10::complex<double>(total.real(), total.imag()));
      }},
     {"aten::sum.int(int[] self) -> int",
      [](IValue* a, size_t) {
@@ -416,13 +440,9 @@ constexpr Entry kIdentity[] = {
      [](IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
     {"aten::ne.tuple(Any a, Any b) -> bool",
      [](IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
+    {"prim::awaitable_nowait(t a) -> Any", [](IValue* a, size_t) { return make<Future>(a[0]); }},
     {"aten::wait(Future(t) self) -> t",
-     [](IValue* a, size_t) {
-       Future& future = need<Future>(a[0], "future");
-       if (future.error) std::rethrow_exception(future.error);
-       TORCH_CHECK(future.done, "the future was never completed");
-       return future.value;
-     }},
+     [](IValue* a, size_t) { return need<Future>(a[0], "future").wait(); }},
 };
 
 void add_identity(Builtins& out) { add_entries(out, kIdentity); }

@@ -142,15 +142,16 @@ bool has_complex(const Combination& c) {
 
 } // namespace
 
-IntOp int_op_of(BuiltinFn builtin) {
-  constexpr std::pair<BuiltinFn, IntOp> kOps[] = {
-      {add, IntOp::Add},       {sub, IntOp::Sub}, {mul, IntOp::Mul}, {floordiv, IntOp::FloorDiv},
-      {remainder, IntOp::Mod}, {eq, IntOp::Eq},   {ne, IntOp::Ne},   {lt, IntOp::Lt},
-      {gt, IntOp::Gt},         {le, IntOp::Le},   {ge, IntOp::Ge},
+Fast fast_op_of(BuiltinFn builtin) {
+  constexpr std::pair<BuiltinFn, Fast> kOps[] = {
+      {add, Fast::Add},       {sub, Fast::Sub}, {mul, Fast::Mul}, {floordiv, Fast::FloorDiv},
+      {remainder, Fast::Mod}, {div, Fast::Div}, {eq, Fast::Eq},   {ne, Fast::Ne},
+      {lt, Fast::Lt},         {gt, Fast::Gt},   {le, Fast::Le},   {ge, Fast::Ge},
   };
   for (const auto& [fn, op] : kOps)
     if (fn == builtin) return op;
-  return IntOp::None;
+  if (builtin == list_item) return Fast::Item;
+  return Fast::None;
 }
 
 namespace {
@@ -270,6 +271,50 @@ void add_bits(Builtins& out) {
                  [](IValue* a, size_t) { return IValue(~a[0].toInt()); }});
 }
 
+template <class F> void add_complex(Builtins& out, const char* name, const char* result, F fn) {
+  out.push_back({c10::str("aten::", name, ".complex(complex a) -> ", result), fn});
+}
+#define COMPLEX_FUNCTION(name)                                                                     \
+  add_complex(out, #name, "complex",                                                               \
+              [](IValue* a, size_t) { return from_complex(std::name(as_complex(a[0]))); })
+void add_complex_math(Builtins& out) {
+  COMPLEX_FUNCTION(log);
+  COMPLEX_FUNCTION(log10);
+  COMPLEX_FUNCTION(sqrt);
+  COMPLEX_FUNCTION(exp);
+  COMPLEX_FUNCTION(sin);
+  COMPLEX_FUNCTION(cos);
+  COMPLEX_FUNCTION(tan);
+  COMPLEX_FUNCTION(asin);
+  COMPLEX_FUNCTION(acos);
+  COMPLEX_FUNCTION(atan);
+  COMPLEX_FUNCTION(sinh);
+  COMPLEX_FUNCTION(cosh);
+  COMPLEX_FUNCTION(tanh);
+  COMPLEX_FUNCTION(asinh);
+  COMPLEX_FUNCTION(acosh);
+  COMPLEX_FUNCTION(atanh);
+  add_complex(out, "angle", "float",
+              [](IValue* a, size_t) { return IValue(std::arg(as_complex(a[0]))); });
+  add_complex(out, "isnan", "bool", [](IValue* a, size_t) {
+    const Complex v = as_complex(a[0]);
+    return IValue(std::isnan(v.real()) || std::isnan(v.imag()));
+  });
+  add_complex(out, "isinf", "bool", [](IValue* a, size_t) {
+    const Complex v = as_complex(a[0]);
+    return IValue(std::isinf(v.real()) || std::isinf(v.imag()));
+  });
+  add_complex(out, "isfinite", "bool", [](IValue* a, size_t) {
+    const Complex v = as_complex(a[0]);
+    return IValue(std::isfinite(v.real()) && std::isfinite(v.imag()));
+  });
+  out.push_back({"aten::polar.float(float abs, float angle) -> complex", [](IValue* a, size_t) {
+                   const double r = real(a[0]), phi = real(a[1]);
+                   return from_complex(Complex(r * std::cos(phi), r * std::sin(phi)));
+                 }});
+}
+#undef COMPLEX_FUNCTION
+
 void add_math(Builtins& out) {
   auto pair = [](IValue a, IValue b) { return make_tuple({std::move(a), std::move(b)}); };
   static auto both = pair;
@@ -347,6 +392,7 @@ void add_number_builtins(Builtins& out) {
   for (const auto& [name, fn] :
        {std::pair<const char*, BuiltinFn>{"lt", lt}, {"gt", gt}, {"le", le}, {"ge", ge}})
     out.push_back({c10::str("aten::", name, ".str(str a, str b) -> bool"), fn});
+  add_complex_math(out); // before the overloads for any number
   for (const Unary& unary : kUnary) {
     for (const char* type : {"int", "float", "Scalar"}) {
       out.push_back({c10::str("aten::", unary.name, ".", type, "(", type, " a) -> ",

@@ -7,6 +7,12 @@
 #include <cstdlib>
 
 namespace torch::jit {
+
+void (*print_line)(const std::string& text) = [](const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+};
+
 namespace {
 
 const std::string& text(const IValue& v) { return v.toStringRef(); }
@@ -130,6 +136,20 @@ std::string percent_field(const std::string& spec, const IValue& value) {
   const char kind = spec.back();
   if (kind == 's') return value_text(value);
   if (kind == 'r') return value_text(value, true);
+  if (kind == 'c') {
+    if (value.isString()) {
+      TORCH_CHECK(text(value).size() == 1, "%c requires an int or char for formatting, but got ",
+                  quoted_text(text(value)));
+      return text(value);
+    }
+    TORCH_CHECK(value.isInt() && value.bits.i >= 0 && value.bits.i < 128,
+                "%c requires an int or char for formatting, but got ", value.kind());
+    return std::string(1, static_cast<char>(value.bits.i));
+  }
+  const bool number_given = value.isInt() || value.isDouble() || value.isBool() ||
+                            value.tag == IValue::Tag::Complex || value.isTensor();
+  TORCH_CHECK(number_given, "%", kind, " requires a number for formatting, but got ",
+              value.isString() ? "String" : value.kind());
   TORCH_CHECK(spec.size() < 16, "unsupported format '", spec, "'");
   char buffer[512];
   if (std::string("diouxX").find(kind) != std::string::npos) {
@@ -464,8 +484,7 @@ constexpr Entry kConversions[] = {
      [](IValue* a, size_t n) {
        std::string line;
        for (size_t i = 0; i < n; ++i) line += (i ? " " : "") + value_text(a[i]);
-       std::puts(line.c_str());
-       std::fflush(stdout);
+       print_line(line + "\n");
        return IValue();
      }},
     {"aten::warn(str message, int stacklevel=2) -> ()",

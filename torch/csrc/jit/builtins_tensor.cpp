@@ -23,14 +23,20 @@ at::Tensor tensor_of(const IValue& v) {
 struct Numbers {
   std::vector<int64_t> sizes;
   std::vector<IValue> flat;
+  IValue::Tag empty = IValue::Tag::None; // of a list without items
 };
 void collect(const IValue& v, size_t depth, Numbers& out) {
   if (!is_list(v)) {
     TORCH_CHECK(depth == out.sizes.size(), "expected a nested list of numbers of one length");
+    using Tag = IValue::Tag;
+    const bool number = v.tag == Tag::Int || v.tag == Tag::Double || v.tag == Tag::Bool ||
+                        v.tag == Tag::Complex || v.tag == Tag::Tensor;
+    TORCH_CHECK(number, "Input must be of ints, floats, or bools, got ", v.kind());
     out.flat.push_back(v);
     return;
   }
   const auto n = static_cast<int64_t>(list_size(v));
+  if (n == 0) out.empty = v.tag;
   if (depth == out.sizes.size()) {
     TORCH_CHECK(out.flat.empty() && depth < 64, "expected a nested list of numbers of one length");
     out.sizes.push_back(n);
@@ -40,10 +46,14 @@ void collect(const IValue& v, size_t depth, Numbers& out) {
   for (int64_t i = 0; i < n; ++i) collect(list_get(v, size_t(i)), depth + 1, out);
 }
 
-at::ScalarType common_type(const std::vector<IValue>& flat) {
+at::ScalarType common_type(const Numbers& numbers) {
   using Tag = IValue::Tag;
-  bool integral = false, real = flat.empty(), complex = false;
-  for (const IValue& v : flat) {
+  TORCH_CHECK(!numbers.flat.empty() || numbers.empty != Tag::TensorList,
+              "Empty lists default to List[Tensor]: add an annotation to the list of which a "
+              "tensor is made");
+  bool integral = numbers.empty == Tag::IntList, complex = false;
+  bool real = numbers.flat.empty() && !integral && numbers.empty != Tag::BoolList;
+  for (const IValue& v : numbers.flat) {
     integral |= v.tag == Tag::Int;
     real |= v.tag == Tag::Double;
     complex |= v.tag == Tag::Complex;
@@ -61,7 +71,7 @@ template <class T> void fill(const at::Tensor& out, const std::vector<IValue>& f
 at::Tensor from_numbers(const IValue& data, const IValue& dtype, const IValue& device) {
   Numbers numbers;
   collect(data, 0, numbers);
-  const at::ScalarType found = common_type(numbers.flat);
+  const at::ScalarType found = common_type(numbers);
   const bool complex = c10::isComplexType(found), real = c10::isFloatingType(found);
   at::Tensor out = at::detail::empty(numbers.sizes, complex ? c10::kComplexDouble
                                                     : real  ? c10::kDouble
@@ -106,6 +116,12 @@ IValue to_int(IValue* a, size_t) {
   return IValue(v.toScalar().to<int64_t>());
 }
 IValue to_bool(IValue* a, size_t) {
+  if (a[0].isTensor()) {
+    const at::Tensor tensor = tensor_of(a[0]);
+    TORCH_CHECK(tensor.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+    TORCH_CHECK(tensor.numel() == 1,
+                "Boolean value of Tensor with more than one value is ambiguous");
+  }
   const IValue v = a[0].isTensor() ? number(tensor_of(a[0])) : a[0];
   return IValue(v.toScalar().to<bool>());
 }

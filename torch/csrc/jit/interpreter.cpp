@@ -1,6 +1,7 @@
 // The interpreter. Registers of all running functions of a thread lie in one array: a call takes
 // the next part and gives it back, so that a small function costs no allocation.
-#include <torch/csrc/jit/program.h>
+#include <torch/csrc/jit/fast.h>
+#include <torch/csrc/jit/tasks.h>
 
 #include <ATen/core/BoxedCall.h>
 #include <deque>
@@ -95,17 +96,23 @@ void call_method(Stack& stack, size_t n, const std::string& name) {
   function->run(stack);
 }
 
-void fork(Stack& stack, Function& function) {
-  auto future = c10::make_intrusive<Future>();
-  try {
-    function.run(stack);
-    future->value = std::move(stack.back());
-    stack.pop_back();
-  } catch (const std::exception&) {
-    future->error = std::current_exception();
-  }
-  future->done = true;
-  stack.push_back(IValue::opaque(std::move(future)));
+[[noreturn]] void rethrow_at(const std::string& place);
+
+// Starts a call on another thread. Its errors name the place of the fork.
+void fork(Stack& stack, std::shared_ptr<Function> function, std::string place, bool lazy) {
+  std::vector<IValue> arguments = take_top(stack, function->inputs);
+  auto work = [function = std::move(function), arguments = std::move(arguments),
+               place = std::move(place)]() mutable {
+    Stack own = std::move(arguments);
+    try {
+      function->run(own);
+    } catch (...) {
+      rethrow_at(place);
+    }
+    return own.empty() ? IValue() : std::move(own.back());
+  };
+  stack.push_back(lazy ? make<Future>(std::function<IValue()>(std::move(work)))
+                       : IValue::opaque(launch(std::move(work))));
 }
 
 inline void check_tensors(const Instruction& in, const Stack& stack) {
@@ -125,6 +132,10 @@ void call_builtin(const Instruction& in, Stack& stack) {
   } else if (in.outputs > 1) {
     spread(stack, result, in.outputs);
   }
+}
+
+std::string place_text(const Function& f, const Instruction& in) {
+  return in.place < 0 ? c10::str("  in ", f.name, "\n") : f.places[size_t(in.place)];
 }
 
 Function& called(const Function& f, const Instruction& in) {
@@ -204,7 +215,8 @@ void perform(const Function& f, const Instruction& in, Stack& stack) {
                 value_text(stack.back()).substr(0, 80));
     break;
   case Opcode::Fork:
-    fork(stack, called(f, in));
+    called(f, in);
+    fork(stack, f.functions[size_t(in.target)], place_text(f, in), in.count != 0);
     break;
   case Opcode::External:
     f.externals[size_t(in.target)]->call(stack, in.inputs);
@@ -252,71 +264,60 @@ inline IValue take_operand(const Function& f, int32_t o, IValue* registers) {
 inline const IValue& operand_ref(const Function& f, int32_t o, const IValue* registers) {
   return o < 0 ? f.constants[size_t(-1 - o)] : registers[o >> 1];
 }
-// An integer is its own value: a register that is read for the last time need not be emptied.
-inline bool run_int_op(IntOp op, const IValue& left, const IValue& right, IValue& out) {
-  if (left.tag != IValue::Tag::Int || right.tag != IValue::Tag::Int) return false;
-  const int64_t a = left.bits.i, b = right.bits.i;
-  switch (op) {
-  case IntOp::Add:
-    out = IValue(int64_t(uint64_t(a) + uint64_t(b)));
-    return true;
-  case IntOp::Sub:
-    out = IValue(int64_t(uint64_t(a) - uint64_t(b)));
-    return true;
-  case IntOp::Mul:
-    out = IValue(int64_t(uint64_t(a) * uint64_t(b)));
-    return true;
-  case IntOp::FloorDiv:
-  case IntOp::Mod: {
-    if (b == 0 || b == -1) return false;
-    const int64_t r = a % b;
-    const bool below = r != 0 && ((r < 0) != (b < 0));
-    out = IValue(op == IntOp::Mod ? r + (below ? b : 0) : a / b - below);
-    return true;
-  }
-  case IntOp::Eq:
-    out = IValue(a == b);
-    return true;
-  case IntOp::Ne:
-    out = IValue(a != b);
-    return true;
-  case IntOp::Lt:
-    out = IValue(a < b);
-    return true;
-  case IntOp::Gt:
-    out = IValue(a > b);
-    return true;
-  case IntOp::Le:
-    out = IValue(a <= b);
-    return true;
-  case IntOp::Ge:
-    out = IValue(a >= b);
-    return true;
-  case IntOp::None:
-    break;
-  }
-  return false;
-}
-
 constexpr uint16_t kFewInputs = 4;
 
-// What arithmetic of scripted code consists of, without the stack: a move of one value, or a
-// builtin of few inputs and one output. False for any other instruction.
+// A builtin of few inputs and one output, without the stack. False for any other instruction.
 inline bool run_directly(const Function& f, const Instruction& in, IValue* registers) {
   const int32_t* operand = f.operands.data() + in.first;
-  if (in.outputs != 1 || operand[in.inputs] < 0) return false;
-  if (in.op == Opcode::Move) {
-    registers[operand[1]] = take_operand(f, operand[0], registers);
-    return true;
-  }
-  if (in.op != Opcode::Builtin || in.inputs > kFewInputs) return false;
-  if (in.int_op != IntOp::None &&
-      run_int_op(in.int_op, operand_ref(f, operand[0], registers),
-                 operand_ref(f, operand[1], registers), registers[operand[2]]))
-    return true;
+  if (in.op != Opcode::Builtin || in.outputs != 1 || operand[in.inputs] < 0 ||
+      in.inputs > kFewInputs)
+    return false;
   IValue arguments[kFewInputs];
   for (uint16_t i = 0; i < in.inputs; ++i) arguments[i] = take_operand(f, operand[i], registers);
   registers[operand[in.inputs]] = in.builtin(arguments, in.inputs);
+  return true;
+}
+
+// A step with numbers; false where the instruction itself must run. `at` moves on by jumps.
+inline bool run_step(const Function& f, const Step& step, IValue* registers, size_t& at) {
+  const IValue& a = operand_ref(f, step.a, registers);
+  switch (step.op) {
+  case Fast::Jump:
+    at = size_t(step.target) - 1;
+    return true;
+  case Fast::JumpIfNot:
+    if (!(a.tag == IValue::Tag::Bool ? a.bits.i != 0 : a.toBool())) at = size_t(step.target) - 1;
+    return true;
+  case Fast::Move:
+    if (a.ref) {
+      registers[step.out] = take_operand(f, step.a, registers);
+    } else {
+      IValue& out = registers[step.out];
+      if (out.ref) out.ref.reset();
+      out.tag = a.tag;
+      out.bits = a.bits;
+    }
+    return true;
+  case Fast::Item:
+    return list_step(a, operand_ref(f, step.b, registers), registers[step.out]);
+  case Fast::None:
+    return false;
+  default:
+    break;
+  }
+  const IValue& b = operand_ref(f, step.b, registers);
+  const bool integers = a.tag == IValue::Tag::Int && b.tag == IValue::Tag::Int;
+  if (!integers && (!holds_number(a) || !holds_number(b))) return false;
+  if (!is_comparison(step.op))
+    return integers ? integer_step(step.op, a.bits.i, b.bits.i, registers[step.out])
+                    : real_step(step.op, real_number(a), real_number(b), registers[step.out]);
+  const bool is = integers ? compare(step.op, a.bits.i, b.bits.i)
+                           : compare(step.op, real_number(a), real_number(b));
+  if (step.target < 0) {
+    put(registers[step.out], is);
+  } else {
+    at = is ? at + 1 : size_t(step.target) - 1;
+  }
   return true;
 }
 
@@ -324,12 +325,25 @@ inline bool run_directly(const Function& f, const Instruction& in, IValue* regis
 constexpr const char* kHeader = "The following operation failed in the TorchScript interpreter.\n"
                                 "Traceback of TorchScript (most recent call last):\n";
 
-std::string with_place(const Function& f, const Instruction& in, std::string text) {
-  const std::string place =
-      in.place < 0 ? c10::str("  in ", f.name, "\n") : f.places[size_t(in.place)];
+std::string with_place(const std::string& place, std::string text) {
   if (text.rfind(kHeader, 0) == 0)
     return kHeader + place + text.substr(std::string_view(kHeader).size());
   return kHeader + place + "RuntimeError: " + text;
+}
+
+// The current error again, with a place in front of its traceback.
+void rethrow_at(const std::string& place) {
+  try {
+    throw;
+  } catch (const ScriptError& e) {
+    throw ScriptError(with_place(place, e.what()), e.cls, e.plain);
+  } catch (const c10::NotImplementedError& e) {
+    throw c10::NotImplementedError(with_place(place, e.what()));
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& e) {
+    throw c10::Error(with_place(place, e.what()));
+  }
 }
 
 } // namespace
@@ -342,45 +356,23 @@ void Function::run(Stack& stack) {
   const size_t base = stack.size() - inputs;
   for (size_t i = 0; i < inputs; ++i) regs[i] = std::move(stack[base + i]);
   stack.resize(base);
-  const Instruction* in = code.data();
+  size_t at = 0;
   // After an error no instruction is left to end the blocks that changed the gradient mode.
   const bool grad_mode = c10::tls_autograd_state.grad_mode;
-  const auto unwind = [&] {
+  try {
+    for (;; ++at) {
+      if (run_step(*this, steps[at], regs, at)) continue;
+      const Instruction& in = code[at];
+      if (run_directly(*this, in, regs)) continue;
+      push_inputs(*this, in, regs, stack);
+      if (in.op == Opcode::Return) return;
+      if (in.op != Opcode::Move) perform(*this, in, stack);
+      pop_outputs(*this, in, regs, stack);
+    }
+  } catch (...) {
     stack.resize(base);
     c10::tls_autograd_state.grad_mode = grad_mode;
-  };
-  try {
-    for (;; ++in) {
-      if (in->op == Opcode::Jump) {
-        in = code.data() + in->target - 1;
-        continue;
-      }
-      if (in->op == Opcode::JumpIfNot) {
-        if (!operand_ref(*this, operands[size_t(in->first)], regs).toBool())
-          in = code.data() + in->target - 1;
-        continue;
-      }
-      if (run_directly(*this, *in, regs)) continue;
-      push_inputs(*this, *in, regs, stack);
-      if (in->op == Opcode::Return) return;
-      if (in->op != Opcode::Move) perform(*this, *in, stack);
-      pop_outputs(*this, *in, regs, stack);
-    }
-  } catch (const ScriptError& e) {
-    unwind();
-    throw ScriptError(with_place(*this, *in, e.what()), e.cls, e.plain);
-  } catch (const c10::NotImplementedError& e) {
-    unwind();
-    throw c10::NotImplementedError(with_place(*this, *in, e.what()));
-  } catch (const c10::OutOfMemoryError&) {
-    unwind();
-    throw;
-  } catch (const c10::Error& e) {
-    unwind();
-    throw c10::Error(with_place(*this, *in, e.what()));
-  } catch (...) {
-    unwind();
-    throw;
+    rethrow_at(place_text(*this, code[at]));
   }
 }
 
@@ -452,9 +444,45 @@ void check_instruction(const Function& f, const Instruction& in) {
 void Function::check() {
   TORCH_CHECK(!code.empty() && code.back().op == Opcode::Return && registers >= inputs,
               "malformed code of '", name, "'");
-  for (Instruction& in : code) {
-    check_instruction(*this, in);
-    if (in.op == Opcode::Builtin && in.inputs == 2) in.int_op = int_op_of(in.builtin);
+  for (const Instruction& in : code) check_instruction(*this, in);
+  make_steps();
+}
+
+void Function::make_steps() {
+  std::vector<int> reads(registers, 0);
+  std::vector<bool> is_target(code.size() + 1, false);
+  for (const Instruction& in : code) {
+    for (uint16_t i = 0; i < in.inputs; ++i) {
+      const int32_t o = operands[size_t(in.first) + i];
+      if (o >= 0) ++reads[size_t(o >> 1)];
+    }
+    if (in.op == Opcode::Jump || in.op == Opcode::JumpIfNot) is_target[size_t(in.target)] = true;
+  }
+  steps.assign(code.size(), Step());
+  for (size_t i = 0; i < code.size(); ++i) {
+    const Instruction& in = code[i];
+    const int32_t* operand = operands.data() + in.first;
+    Step& step = steps[i];
+    if (in.op == Opcode::Jump) {
+      step = {Fast::Jump, 0, 0, 0, in.target};
+      continue;
+    }
+    if (in.op == Opcode::JumpIfNot) {
+      step = {Fast::JumpIfNot, operand[0], 0, 0, in.target};
+      continue;
+    }
+    if (in.outputs != 1 || operand[in.inputs] < 0) continue;
+    if (in.op == Opcode::Move) step = {Fast::Move, operand[0], 0, operand[1], -1};
+    if (in.op != Opcode::Builtin || in.inputs != 2) continue;
+    const Fast op = fast_op_of(in.builtin);
+    if (op == Fast::None) continue;
+    step = {op, operand[0], operand[1], operand[2], -1};
+    if (!is_comparison(op) || i + 1 >= code.size()) continue;
+    const Instruction& next = code[i + 1];
+    if (next.op != Opcode::JumpIfNot || is_target[i + 1]) continue;
+    const int32_t read = operands[size_t(next.first)];
+    if (read >= 0 && read >> 1 == step.out && reads[size_t(step.out)] == 1)
+      step.target = next.target;
   }
 }
 

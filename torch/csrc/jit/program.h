@@ -26,7 +26,7 @@ enum class Opcode : uint8_t {
   CallMethod, // name index; inputs: object, arguments
   IsInstance, // indices of types, `count` of them from `target`
   Cast,       // type index; throws when the value is of another type
-  Fork,       // function index
+  Fork,       // function index; with `count`, the call is made when its result is wanted
   External,   // external index: something outside (a Python function)
   Return,
   Last = Return,
@@ -41,14 +41,42 @@ struct Builtin {
 // All builtins of the language, in a fixed order.
 TORCH_API const std::vector<Builtin>& builtins();
 
+// Where print() writes; a front end may take it over.
+TORCH_API extern void (*print_line)(const std::string& text);
+
 // Something a program calls that the interpreter does not know: made by the Python layer.
 struct TORCH_API External : c10::intrusive_ptr_target {
   virtual void call(Stack& stack, size_t count) = 0;
 };
 
-// Arithmetic of integers that the interpreter does itself; other numbers go to the builtin.
-enum class IntOp : uint8_t { None, Add, Sub, Mul, FloorDiv, Mod, Eq, Ne, Lt, Gt, Le, Ge };
-TORCH_API IntOp int_op_of(BuiltinFn builtin);
+// What the interpreter does itself with numbers (see fast.h); other values go to the builtin.
+enum class Fast : uint8_t {
+  None,
+  Jump,
+  JumpIfNot,
+  Move,
+  Add,
+  Sub,
+  Mul,
+  FloorDiv,
+  Mod,
+  Div,
+  Eq,
+  Ne,
+  Lt,
+  Gt,
+  Le,
+  Ge,
+  Item, // list[i]
+};
+TORCH_API Fast fast_op_of(BuiltinFn builtin);
+
+// The short form of an instruction. A comparison with a target is one with the jump behind it.
+struct Step {
+  Fast op = Fast::None;
+  int32_t a = 0, b = 0, out = 0;
+  int32_t target = -1;
+};
 
 struct Instruction {
   Opcode op = Opcode::Return;
@@ -60,7 +88,6 @@ struct Instruction {
   const at::OperatorEntry* entry = nullptr;
   uint64_t tensors = 0; // bits of arguments that must be tensors: kernels trust that they are
   BuiltinFn builtin = nullptr;
-  IntOp int_op = IntOp::None; // set by check()
 };
 
 // An operand of an input is register * 2, plus one where this is the last use of the register, or
@@ -69,6 +96,7 @@ struct TORCH_API Function {
   std::string name;
   size_t inputs = 0, registers = 0;
   std::vector<Instruction> code;
+  std::vector<Step> steps; // of `code`, made by check()
   std::vector<int32_t> operands;
   std::vector<IValue> constants;
   std::vector<TypePtr> types;
@@ -84,6 +112,9 @@ struct TORCH_API Function {
   // Error unless every number in the code lies in its table: code may come from files. Called once
   // before the first run.
   void check();
+
+ private:
+  void make_steps();
 };
 
 // raise in scripted code. `cls` is the qualified name of the Python class, or empty.

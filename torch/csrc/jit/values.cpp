@@ -1,6 +1,8 @@
 // Containers of scripted programs and what every value can do: compare, hash, print.
 #include <torch/csrc/jit/values.h>
 
+#include <torch/csrc/jit/tasks.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -274,6 +276,11 @@ bool same_object(const IValue& a, const IValue& b) {
 bool less(const IValue& a, const IValue& b) {
   if (a.tag == Tag::String && b.tag == Tag::String) return a.toStringRef() < b.toStringRef();
   const Tuple *ta = as<Tuple>(a), *tb = as<Tuple>(b);
+  const bool alike = bool(ta) == bool(tb) && is_list(a) == is_list(b) &&
+                     (a.tag == Tag::String) == (b.tag == Tag::String);
+  TORCH_CHECK(alike, "Only values of same type can be compared, not ", a.kind(), " and ", b.kind());
+  TORCH_CHECK(ta || a.tag != Tag::Opaque, "values of type ", as<Dict>(a) ? "dictionary" : "object",
+              " are not sortable");
   if (ta && tb)
     return std::lexicographical_compare(ta->items.begin(), ta->items.end(), tb->items.begin(),
                                         tb->items.end(), less);

@@ -114,14 +114,6 @@ struct TORCH_API Object final : Boxed {
   uint64_t version = 0;
 };
 
-struct TORCH_API Future final : Boxed {
-  static constexpr Kind kKind = Kind::Future;
-  Future() : Boxed(kKind) {}
-  IValue value;
-  std::exception_ptr error;
-  bool done = false;
-};
-
 struct TORCH_API EnumValue final : Boxed {
   static constexpr Kind kKind = Kind::Enum;
   EnumValue(TypePtr t, std::string n, IValue v)

@@ -1,6 +1,8 @@
 // Between Python objects and values of scripted programs, guided by the program's types.
 #include <torch/csrc/python/jit/jit.h>
 
+#include <torch/csrc/jit/tasks.h>
+
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/tensor/storage.h>
@@ -30,7 +32,7 @@ namespace {
 }
 
 IValue list_to_script(PyObject* o, const Type& type) {
-  if (!PyList_Check(o) && !PyTuple_Check(o)) misfit(o, type);
+  if (!PyList_Check(o) && !PyTuple_Check(o) && !PyRange_Check(o)) misfit(o, type);
   if (PyTuple_Check(o) && type.inner[0]->kind != Kind::Int && type.inner[0]->kind != Kind::Float &&
       type.inner[0]->kind != Kind::Tensor && type.inner[0]->kind != Kind::Any) {
     misfit(o, type);
@@ -160,7 +162,14 @@ IValue class_to_script(PyObject* o, const Type& type) {
         return made;
       }
     }
-    misfit(o, type);
+    // An instance of a scripted class where any class with the methods will do.
+    if (type.kind != Kind::Interface || !PyObject_HasAttrString(o, "__script_class__"))
+      misfit(o, type);
+    static PyObject* maker = nullptr;
+    PyObject* script_instance = cached_attribute(maker, "torch.jit._script", "_script_instance");
+    if (!script_instance) throw python_error();
+    const PyRef made = checked(PyObject_CallOneArg(script_instance, o));
+    if (!object_of(made.get(), &object)) misfit(o, type);
   }
   if (!jit::is_instance(object, type)) misfit(o, type);
   return object;
@@ -220,12 +229,11 @@ PyRef boxed_to_python(const IValue& value) {
     return checked(PyObject_GetAttrString(known.python.get(), member->name.c_str()));
   }
   if (const auto* python = jit::as<PythonValue>(value)) return python->value;
-  if (const auto* future = jit::as<jit::Future>(value)) {
+  if (auto* future = jit::as<jit::Future>(value)) {
     static PyObject* maker = nullptr;
     PyObject* done = cached_attribute(maker, "torch.jit._async", "done_future");
     if (!done) throw python_error();
-    if (future->error) std::rethrow_exception(future->error);
-    return checked(PyObject_CallOneArg(done, to_python(future->value).get()));
+    return checked(PyObject_CallOneArg(done, to_python(future->wait()).get()));
   }
   raise(PyExc_RuntimeError, "a value of scripted code has no Python form");
 }
@@ -297,11 +305,8 @@ IValue to_script(PyObject* o, const Type& type) {
   case Kind::Python:
     return jit::make<PythonValue>(PyRef::borrow(o));
   case Kind::Future: {
-    auto future = c10::make_intrusive<jit::Future>();
     const PyRef value = checked(PyObject_CallMethod(o, "wait", nullptr));
-    future->value = any_to_script(value.get());
-    future->done = true;
-    return IValue::opaque(std::move(future));
+    return jit::make<jit::Future>(any_to_script(value.get()));
   }
   default:
     return any_to_script(o);

@@ -24,12 +24,14 @@ struct Argument {
   PyRef name; // interned
   jit::TypePtr type;
   bool has_default = false, inferred = false;
+  int broadcast = 0; // how often a number is repeated where a list is wanted
   IValue value;
 };
 struct Callable {
   std::shared_ptr<jit::Function> function;
   std::vector<Argument> arguments;
   std::string name, declaration;
+  size_t positional = 0; // how many arguments can be given by position
 };
 struct PyScriptFunction {
   PyObject_HEAD Callable* callable;
@@ -75,9 +77,10 @@ struct PythonFunction final : jit::External {
     try {
       stack.push_back(to_script(value.get(), *result));
     } catch (const CastError& e) {
-      raise(PyExc_RuntimeError, c10::str("a Python function called from scripted code returned a "
-                                         "value of another type than it declares: ",
-                                         e.why));
+      raise(PyExc_RuntimeError, c10::str("expected a value of type '", result->name,
+                                         "' from a Python function called in scripted code, but "
+                                         "instead got value of type ",
+                                         type_name(value.get()), ": ", e.why));
     }
   }
   PyRef function;
@@ -185,20 +188,26 @@ PyObject* function_define(PyObject* self, PyObject* args) {
   });
 }
 
-// set_signature(name, arguments, declaration); an argument is (name, type, inferred[, default])
+// set_signature(name, arguments, declaration, positional); an argument is (name, type, inferred,
+// broadcast[, default])
 PyObject* function_set_signature(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *name, *arguments, *declaration;
-    if (!PyArg_ParseTuple(args, "UOU", &name, &arguments, &declaration)) return nullptr;
+    int positional = 0;
+    if (!PyArg_ParseTuple(args, "UOUi", &name, &arguments, &declaration, &positional))
+      return nullptr;
     Callable& callable = callable_of(self);
+    callable.positional = static_cast<size_t>(positional);
     callable.name = std::string(utf8(name));
     callable.declaration = std::string(utf8(declaration));
     callable.arguments.clear();
     each(arguments, [&](PyObject* o) {
       PyObject *label, *type, *value = nullptr;
-      int inferred = 0;
-      if (!PyArg_ParseTuple(o, "UOp|O", &label, &type, &inferred, &value)) throw python_error();
+      int inferred = 0, broadcast = 0;
+      if (!PyArg_ParseTuple(o, "UOpi|O", &label, &type, &inferred, &broadcast, &value))
+        throw python_error();
       Argument argument;
+      argument.broadcast = broadcast;
       Py_INCREF(label);
       PyUnicode_InternInPlace(&label);
       argument.name = PyRef(label);
@@ -231,6 +240,12 @@ void push_argument(const Callable& callable, size_t i, PyObject* o, Stack& stack
     return;
   }
   try {
+    if (argument.broadcast > 0 && is_number_like(o) && !is_tensor(o)) {
+      PyRef items = checked(PyTuple_New(argument.broadcast));
+      for (int n = 0; n < argument.broadcast; ++n) PyTuple_SET_ITEM(items.get(), n, Py_NewRef(o));
+      stack.push_back(to_script(items.get(), *argument.type));
+      return;
+    }
     stack.push_back(to_script(o, *argument.type));
   } catch (const CastError& e) {
     const std::string name(utf8(argument.name.get()));
@@ -272,6 +287,10 @@ PyObject* run_callable(const Callable& callable, const IValue* self, PyObject* a
     fail_call(callable, c10::str("Expected at most ", count, " argument(s) but received ",
                                  positional + first, " argument(s)."));
   }
+  if (positional + first > callable.positional) {
+    fail_call(callable, c10::str("takes ", callable.positional - first,
+                                 " positional argument(s) but ", positional, " were given."));
+  }
   c10::SmallVector<PyObject*, 8> given(count, nullptr);
   for (size_t i = 0; i < positional; ++i)
     given[i + first] = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
@@ -300,7 +319,21 @@ PyObject* run_callable(const Callable& callable, const IValue* self, PyObject* a
   return to_python(stack.back()).release();
 }
 
+// What records calls of scripted functions while a trace runs: it is called with the function or
+// method, its positional and its named arguments, instead of running it.
+PyObject* tracer = nullptr;
+PyObject* traced_call(PyObject* what, PyObject* args, PyObject* kwargs) {
+  return PyObject_CallFunctionObjArgs(tracer, what, args, kwargs ? kwargs : Py_None, nullptr);
+}
+PyObject* py_set_tracer(PyObject*, PyObject* function) {
+  PyObject* before = tracer;
+  tracer = function == Py_None ? nullptr : Py_NewRef(function);
+  Py_XDECREF(before);
+  return new_none();
+}
+
 PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (C10_UNLIKELY(tracer != nullptr)) return traced_call(self, args, kwargs);
   Py_XSETREF(last_called, Py_NewRef(self));
   return guarded([&] { return run_callable(callable_of(self), nullptr, args, kwargs); });
 }
@@ -351,6 +384,7 @@ PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject*) {
   });
 }
 PyObject* method_call(PyObject* o, PyObject* args, PyObject* kwargs) {
+  if (C10_UNLIKELY(tracer != nullptr)) return traced_call(o, args, kwargs);
   return guarded([&] {
     auto* method = reinterpret_cast<PyScriptMethod*>(o);
     IValue self;
@@ -424,15 +458,26 @@ PyObject* py_last_called(PyObject*, PyObject*) {
 PyMethodDef functions[] = {{"_script_check", py_check, METH_VARARGS, nullptr},
                            {"_script_last_called", py_last_called, METH_NOARGS, nullptr},
                            {"_script_number", py_number, METH_O, nullptr},
+                           {"_script_set_tracer", py_set_tracer, METH_O, nullptr},
                            {"_script_builtins", py_builtins, METH_NOARGS, nullptr},
                            {"_script_schemas", py_schemas, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 
+// print() of scripted code goes where Python's does.
+static void print_to_python(const std::string& text) {
+  WithGil gil;
+  const PyRef out = PyRef::borrow(PySys_GetObject("stdout"));
+  if (!out || out.get() == Py_None) return;
+  const PyRef line = checked(wrap(text));
+  if (PyFile_WriteObject(line.get(), out.get(), Py_PRINT_RAW) < 0) throw python_error();
+}
+
 std::shared_ptr<jit::Function> function_of_handle(PyObject* o) { return callable_of(o).function; }
 
 bool init_jit_functions(PyObject* module) {
+  jit::print_line = print_to_python;
   FunctionType.tp_basicsize = sizeof(PyScriptFunction);
   FunctionType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
   FunctionType.tp_new = function_new;
