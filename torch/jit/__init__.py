@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import sys
 import types
 import typing
 import warnings
@@ -96,9 +97,11 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
             FutureWarning,
             stacklevel=2,
         )
+    from torch.jit._scope import called_from
     from torch.jit._script import script as compile_object
 
-    return compile_object(obj)
+    with called_from(sys._getframe(1 + _frames_up)):
+        return compile_object(obj)
 
 
 def trace(
@@ -236,6 +239,12 @@ def annotate(the_type, the_value):
     return the_value
 
 
+def _unwrap_optional(x):
+    """x, which must not be None; tells the compiler so."""
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
 def isinstance(obj, target_type):
     """isinstance with types such as List[int]; the contents are checked too."""
     return _matches(obj, target_type)
@@ -247,13 +256,16 @@ def _matches(obj, target):
     origin, args = typing.get_origin(target), typing.get_args(target)
     if target is typing.Any:
         return True
+    if not args and target in (typing.List, typing.Dict, typing.Tuple, list, dict, tuple):  # noqa: UP006
+        from torch.jit._annotations import from_python
+
+        try:
+            from_python(target)
+        except TypeError as e:
+            raise RuntimeError(str(e)) from None
     if origin is None:
-        if target in (typing.List, typing.Dict, typing.Tuple, list, dict, tuple):  # noqa: UP006
-            name = getattr(target, "__name__", str(target)).capitalize()
-            raise RuntimeError(
-                f"Attempted to use {name} without a contained type. Please add a contained type, "
-                f"e.g. {name}[int]"
-            )
+        if not builtins.isinstance(target, type):
+            raise RuntimeError(f"the second argument must be a type or a tuple of types: {target}")
         return builtins.isinstance(obj, target)
     if origin is typing.Union or builtins.isinstance(target, types.UnionType):
         return any(_matches(obj, t) for t in args)
@@ -278,6 +290,29 @@ def _matches(obj, target):
 def optimized_execution(should_optimize) -> Iterator[None]:
     """Switches optimisations of compiled code for a block; the interpreter has one mode."""
     yield
+
+
+@contextlib.contextmanager
+def _hide_source_ranges() -> Iterator[None]:
+    """Prints graphs without the places of their nodes."""
+    from torch.jit._print_graph import _Shown
+
+    before, _Shown.places = _Shown.places, False
+    try:
+        yield
+    finally:
+        _Shown.places = before
+
+
+def _unique_state_dict(module, keep_vars=False) -> dict[str, typing.Any]:
+    """The state of a module with every tensor once, under the first of its names."""
+    seen: set[int] = set()
+    out = {}
+    for name, value in module.state_dict(keep_vars=True).items():
+        if id(value) not in seen:
+            seen.add(id(value))
+            out[name] = value if keep_vars else value.detach()
+    return out
 
 
 @contextlib.contextmanager
@@ -317,6 +352,27 @@ def onednn_fusion_enabled() -> bool:
 
 
 _fork, _wait = fork, wait
+
+
+def _awaitable(func, *args, **kwargs):
+    """A call of func that is made when its result is needed."""
+    from torch._awaits import _Await
+
+    if not kwargs:
+        return _Await(func, args)
+    return _Await(lambda *given: func(*given, **kwargs), args)
+
+
+def _awaitable_nowait(value):
+    """A result in the form of a call that was already made."""
+    from torch._awaits import _Await
+
+    return _Await(None, (value,), (value,))
+
+
+def _awaitable_wait(aw):
+    """The result of a call that is made when its result is needed."""
+    return aw.wait()
 
 
 def save(m, f, _extra_files=None) -> None:
@@ -384,7 +440,7 @@ _LATE = {
     "_modules": "ScriptModule RecursiveScriptModule ScriptMethod",
     "_function": "ScriptFunction",
     "_script": "CompilationUnit",
-    "_trace": "TopLevelTracedModule TracedModule _get_trace_graph is_traced",
+    "_trace": "TracingCheckError TopLevelTracedModule TracedModule _get_trace_graph is_traced",
     "_script_class": "RecursiveScriptClass",
 }
 _MODULES = {name: module for module, names in _LATE.items() for name in names.split()}
@@ -393,6 +449,10 @@ _MODULES = {name: module for module, names in _LATE.items() for name in names.sp
 def __getattr__(name):
     if name == "Future":
         return torch.futures.Future
+    if name == "_Await":
+        from torch._awaits import _Await
+
+        return _Await
     if name in _MODULES:
         import importlib
 

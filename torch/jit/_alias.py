@@ -127,3 +127,61 @@ class Aliases:
 
 def _letters(alias: str) -> set[str]:
     return set(alias.replace("!", "").replace("->", "|").replace(" ", "").split("|")) - {""}
+
+
+class AliasDb(Aliases):
+    """The sets of a graph as programs ask for them. What is taken out of a container may be any
+    value from outside (the wildcard)."""
+
+    def __init__(self, graph: Graph, descend: bool = False) -> None:
+        self.descend = descend
+        super().__init__(graph)
+
+    def node(self, node: Node) -> None:
+        callee = node.attrs.get("function")
+        if self.descend and node.kind_name in _CALLS[:2] and hasattr(callee, "graph"):
+            inner = AliasDb(callee.graph, True)
+            pairs = zip(callee.graph.block.params, node.inputs_list, strict=True)
+            self.written.update(given for own, given in pairs if inner.is_written(own))
+            return
+        super().node(node)
+
+    def call(self, node: Node, outputs: list[Value]) -> None:
+        super().call(node, outputs)
+        for result, out in zip(node.schema_of.returns, node.outputs_list, strict=False):
+            if "*" in result.alias and out in outputs:
+                self.join(out, "outside")
+
+    def may_contain_alias(self, a: Value, b: Value) -> bool:
+        return self.may_alias(a, b)
+
+    def has_writers(self, value: Value) -> bool:
+        return self.is_written(value)
+
+    def _sets(self) -> dict[object, list[str]]:
+        names = self.graph.names()
+        out: dict[object, list[str]] = {self.find("outside"): []}
+        for value, name in names.items():
+            if is_mutable(value.type()):
+                out.setdefault(self.find(value), []).append(f"%{name}")
+        return out
+
+    def __str__(self) -> str:
+        outside = self.find("outside")
+        lines = ["===1. GRAPH===", str(self.graph), "===2. ALIAS SETS==="]
+        for root, members in self._sets().items():
+            label = "WILDCARD" if root is outside else "set"
+            lines.append(f"{label}: {', '.join(members)}")
+        written = [n for root, members in self._sets().items() if root in self.written
+                   for n in members]  # fmt: skip
+        return "\n".join([*lines, "===3. Writes===", ", ".join(written)])
+
+    def to_graphviz_str(self) -> str:
+        """The sets as a picture's text."""
+        lines = ["digraph alias_db {"]
+        outside = self.find("outside")
+        for i, (root, members) in enumerate(self._sets().items()):
+            label = "WILDCARD" if root is outside else f"set {i}"
+            lines.append(f'  s{i} [label="{label}"]')
+            lines += [f'  "{m}" -> s{i}' for m in members]
+        return "\n".join([*lines, "}"])

@@ -7,9 +7,11 @@ import collections
 import enum
 import types
 import typing
+import warnings
 
 import torch
 from torch.jit import _types as T
+from torch.jit._scope import Scope
 
 _SIMPLE = {
     torch.Tensor: T.Tensor, int: T.Int, float: T.Float, bool: T.Bool, complex: T.Complex,
@@ -17,6 +19,7 @@ _SIMPLE = {
     torch.dtype: T.Int, torch.layout: T.Int, torch.memory_format: T.Int, torch.Generator:
     T.Generator,
     torch.Size: T.ListType.of(T.Int), torch.nn.Parameter: T.Tensor, object: T.Any,
+    typing.Generator: T.Generator,
 }  # fmt: skip
 _BARE = {list: T.ListType.of(T.Tensor), dict: T.DictType.of(T.String, T.Tensor)}
 
@@ -53,7 +56,13 @@ def from_python(annotation: object) -> T.Type:
     if origin is list or origin is collections.abc.Sequence:
         return T.ListType.of(from_python(args[0]))
     if origin in (dict, collections.OrderedDict):
-        return T.DictType.of(*map(from_python, args))
+        made = T.DictType.of(*map(from_python, args))
+        if isinstance(made.key, T.UnionType | T.ListType | T.DictType | T.OptionalType):
+            raise TypeError(
+                f"Cannot create dict for key type '{made.key.annotation_str}', only int, float, "
+                "complex, Tensor, device and string keys are supported"
+            )
+        return made
     if origin is tuple:
         return T.tuple_of(*(from_python(a) for a in args if a != ()))
     if origin in (typing.Union, types.UnionType):
@@ -64,12 +73,27 @@ def from_python(annotation: object) -> T.Type:
         return T.FutureType.of(from_python(args[0]))
     if origin is not None and args and getattr(origin, "__name__", "") == "Future":
         return T.FutureType.of(from_python(args[0]))
+    if origin is torch.jit._Await or annotation is torch.jit._Await:
+        return T.AwaitType.of(from_python(args[0]) if args else T.Any)
+    if getattr(annotation, "__module__", "") == "torch" and _is_typed_tensor(annotation):
+        warnings.warn(
+            "TorchScript will treat type annotations of Tensor dtype-specific subtypes as if they "
+            "are normal Tensors. dtype constraints are not enforced in compilation either.",
+            stacklevel=2,
+        )
+        return T.Tensor
     if isinstance(annotation, type):
         return type_of_class(annotation)
     supertype = getattr(annotation, "__supertype__", None)
     if supertype is not None:
         return from_python(supertype)
     raise TypeError(f"Unknown type annotation: '{annotation}'")
+
+
+def _is_typed_tensor(annotation: object) -> bool:
+    """Whether this is torch.LongTensor or one of its kind."""
+    name = getattr(annotation, "__name__", "")
+    return name.endswith("Tensor") and name != "Tensor" and hasattr(annotation, "dtype")
 
 
 def _hashable(thing: object) -> bool:
@@ -131,6 +155,7 @@ def _named_tuple(cls: type) -> T.TupleType:
                 )
     made = T.TupleType(elements, tuple(cls._fields), qualified_name(cls), defaults)
     made.python = cls
+    made.open_fields = {f for f in cls._fields if f not in hints}
     return made
 
 
@@ -145,6 +170,11 @@ def _enumeration(cls: type[enum.Enum]) -> T.EnumType:
     kinds = {T.infer(member.value) for member in cls}
     if len(kinds) != 1 or None in kinds:
         raise TypeError(f"Expected all enum values of '{cls.__name__}' to have the same type")
+    if next(iter(kinds)) not in (T.Int, T.Float, T.String):
+        raise RuntimeError(
+            f"Cannot create Enum with value type '{next(iter(kinds)).annotation_str}', only int, "
+            "float and string are supported"
+        )
     members = tuple((name, member.value) for name, member in cls.__members__.items())
     return T.EnumType(qualified_name(cls), kinds.pop(), members, cls)
 
@@ -154,8 +184,17 @@ class PythonTypes:
 
     live = True
 
-    def __init__(self, scope: dict[str, object]) -> None:
-        self.scope = scope
+    def __init__(self, scope: Scope | dict[str, object]) -> None:
+        self.scope = (
+            Scope(*scope.layers, _EXTRA) if isinstance(scope, Scope) else Scope(scope, _EXTRA)
+        )
+
+    def of_python(self, annotation: object) -> T.Type:
+        """The type of an annotation that Python has evaluated."""
+        try:
+            return from_python(annotation)
+        except TypeError as e:
+            raise RuntimeError(str(e)) from None
 
     def of_ast(self, node: ast.expr, c, several: bool = False) -> T.Type | tuple[T.Type, ...]:
         try:
@@ -165,8 +204,8 @@ class PythonTypes:
             return from_python(found)
         except TypeError as e:
             raise_in(c, e)
-        except NameError:
-            raise_in(c, f"Unknown type name '{ast.unparse(node)}'")
+        except NameError as e:
+            raise_in(c, f"Unknown type name '{e.name or ast.unparse(node)}'")
         except RecursionError:
             raise_in(c, "a type is nested too deeply")
 
@@ -175,8 +214,7 @@ class PythonTypes:
             return self.python_of(ast.parse(node.value.strip(), mode="eval").body)
         body = _Unquoted().visit(node)
         code = compile(ast.fix_missing_locations(ast.Expression(body)), "<annotation>", "eval")
-        found = eval(code, {**_EXTRA, **self.scope})
-        return None if found is None else found
+        return eval(code, {}, self.scope)
 
 
 class _Unquoted(ast.NodeTransformer):
@@ -190,7 +228,8 @@ class _Unquoted(ast.NodeTransformer):
 
 _EXTRA = {"Tensor": torch.Tensor, "List": typing.List, "Dict": typing.Dict,  # noqa: UP006
           "Tuple": typing.Tuple, "Optional": typing.Optional, "Union": typing.Union,  # noqa: UP006
-          "Any": typing.Any, "number": int, "Final": typing.Final}  # fmt: skip
+          "Any": typing.Any, "number": int, "Final": typing.Final, "Device": torch.device,
+          "Generator": torch.Generator, "NoneType": type(None)}  # fmt: skip
 
 
 def raise_in(c, why: object) -> typing.NoReturn:
@@ -238,7 +277,7 @@ class SyntaxTypes:
         name = ast.unparse(node.value)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         inner = [self.of_ast(p, c) for p in parts]
-        single = {"List": T.ListType, "Future": T.FutureType}
+        single = {"List": T.ListType, "Future": T.FutureType, "Await": T.AwaitType}
         if name in single and len(inner) == 1:
             return single[name].of(inner[0])
         if name == "Optional" and len(inner) == 1:

@@ -15,7 +15,7 @@ from torch.jit._ir import Graph, Source
 from torch.jit._sugar import Class, Constant, Form, Function, Operator, Sugar
 
 _FORMS = (
-    "bool int float complex str range annotate unchecked_cast uninitialized getattr fork "
+    "bool int float complex str range annotate unchecked_cast uninitialized getattr fork awaitable "
     "isinstance print list len min max tuple dict abs"
 ).split()
 
@@ -31,6 +31,8 @@ class Namespace(Sugar):
             return Namespace(name)
         if name == "inf" and self.prefix == "aten":
             return Constant(float("inf"), T.Float)
+        if self.prefix == "prim" and name in ("awaitable_wait", "awaitable_nowait"):
+            return Form(name)
         return Operator(f"{self.prefix}::{name}")
 
 

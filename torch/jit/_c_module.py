@@ -69,4 +69,5 @@ class CModule:
         return self._module.code
 
     def __getattr__(self, name: str):
-        return getattr(self._module, name)
+        found = getattr(self._module, name)
+        return CModule(found) if hasattr(found, "_script_handle") else found

@@ -7,6 +7,7 @@ import ast
 import typing
 from collections.abc import Sequence
 
+import torch
 from torch.jit import _types as T
 from torch.jit._forms import Forms
 from torch.jit._indexing import constant_of
@@ -46,7 +47,9 @@ class Calls(Forms):
         kwargs: dict[str, Value | Sugar] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                self.fail("keyword-arg expansion is not supported", node)
+                from torch.jit.frontend import NotSupportedError
+
+                raise NotSupportedError(self.place(), "keyword-arg expansion is not supported")
             kwargs[keyword.arg] = self.expression(keyword.value)
         self.place_node = node
         if isinstance(function, Sugar):
@@ -60,7 +63,7 @@ class Calls(Forms):
             if kind.is_module:
                 return self.call_module(value, args, kwargs)
             return self.call_method(value, name, args, kwargs)
-        self.fail(f"'{kind.annotation_str}' object is not callable")
+        self.fail(f"cannot call a value: '{kind.annotation_str}' object is not callable")
 
     # ---- fitting values to types
 
@@ -91,7 +94,9 @@ class Calls(Forms):
                 return self.value("prim::TupleConstruct", parts, plain)
             return None
         if isinstance(plain, T.ListType) and isinstance(kind, T.ListType):
-            if isinstance(origin, Node) and origin.kind_name == "prim::ListConstruct":
+            # A list that no variable holds yet is made anew; another would lose its identity.
+            fresh = isinstance(origin, Node) and not value.hint()
+            if fresh and origin.kind_name == "prim::ListConstruct":
                 parts = [self.try_fit(p, plain.element) for p in origin.inputs_list]
                 if parts and all(p is not None for p in parts):
                     return self.value("prim::ListConstruct", parts, plain)
@@ -110,6 +115,8 @@ class Calls(Forms):
             return self.op("aten::device", [value])
         if kind is T.Bool and plain is T.Number:
             return value
+        if kind is T.Number and plain in (T.Float, T.Int):
+            return self.op("aten::Float" if plain is T.Float else "aten::Int", [value])
         if kind is T.Int and plain is T.Float:
             try:
                 return self.const(float(constant_of(value)))
@@ -167,8 +174,9 @@ class Calls(Forms):
         for formal in schema.arguments:
             if rest and not formal.kwarg_only:
                 # Trailing positional numbers may be the items of the last list: x.view(2, 3).
-                if self.takes_rest(schema, formal, rest):
+                if self.takes_rest(schema, formal, rest, conversions):
                     items = [self.as_value(v) for v in rest]
+                    items = [self.convert(v, T.Int) or v for v in items]
                     thing: Value | Sugar = self.value(
                         "prim::ListConstruct", items, T.ListType.of(T.Int)
                     )
@@ -180,6 +188,9 @@ class Calls(Forms):
             elif formal.name in kwargs:
                 thing = kwargs[formal.name]
                 used.add(formal.name)
+            elif formal.name == "self" and "input" in kwargs:  # as functions of torch name it
+                thing = kwargs["input"]
+                used.add("input")
             elif formal.default is not NO_DEFAULT:
                 inputs.append(self.default_value(formal))
                 continue
@@ -198,7 +209,9 @@ class Calls(Forms):
             raise Mismatch(f"Keyword argument {sorted(unknown)[0]} unknown")
         return inputs, bound
 
-    def takes_rest(self, schema: Schema, formal: Argument, rest: list[Value | Sugar]) -> bool:
+    def takes_rest(
+        self, schema: Schema, formal: Argument, rest: list[Value | Sugar], conversions: bool
+    ) -> bool:
         if formal.type is not T.ListType.of(T.Int):
             return False
         behind = schema.arguments[schema.arguments.index(formal) + 1 :]
@@ -208,8 +221,9 @@ class Calls(Forms):
             and formal.name not in ("size", "shape", "dims", "repeats")
         ):
             return False
+        fitting = (T.Int, T.Tensor) if conversions and len(rest) > 1 else (T.Int,)
         ok = all(
-            getattr(v, "type", None) is T.Int or (isinstance(v, Value) and v.type() is T.Int)
+            getattr(v, "type", None) is T.Int or (isinstance(v, Value) and v.type() in fitting)
             for v in rest
         )
         return ok and (len(rest) > 1 or formal.size is None)
@@ -320,7 +334,9 @@ class Calls(Forms):
                     f"original call is"
                 )
             inputs.append(self.fit_formal(function, formal, thing))
-        if rest:
+        if rest and getattr(function, "vararg", False):
+            inputs += [self.as_value(thing) for thing in rest]
+        elif rest:
             self.fail(
                 f"{function.name}() expected at most {len(function.arguments)} argument(s) but "
                 f"received {len(args)} argument(s). Declaration: {function.schema}"
@@ -388,13 +404,34 @@ class Calls(Forms):
         self.fail(
             f"{function.name}({function.schema.partition('(')[2]}:\nExpected a value of type "
             f"'{wanted.annotation_str}{inferred}' for argument '{formal.name}' but instead found "
-            f"type '{value.type().annotation_str}'.{more}"
+            f"type '{value.type().annotation_str}'.{more}{T.why_no_interface(value.type(), wanted)}"
         )
 
     def call_function(self, function, args, kwargs) -> Value:
         inputs = self.match_arguments(function, args, kwargs)
-        function.ensure_compiled()
+        self.compile_callee(function)
         return self.value("prim::CallFunction", inputs, function.returns, function=function)
+
+    def compile_callee(self, function) -> None:
+        """Compiles what is called; an error inside of it says from where it was called."""
+        from torch.jit.frontend import FrontendError
+
+        try:
+            function.ensure_compiled()
+        except FrontendError as e:
+            e.called_from(self.called_text(function))
+            raise
+        except RuntimeError as e:
+            if type(e) is not RuntimeError:
+                raise
+            raise RuntimeError(f"{e}{self.called_text(function)}") from None
+
+    def called_text(self, function) -> str:
+        place = self.place()
+        return (
+            f"\n'{function.name}' is being compiled since it was called from "
+            f"'{self.function.name}'\n{place.text() if place else ''}"
+        )
 
     def call_method(self, receiver: Value, name: str, args, kwargs) -> Value | Sugar:
         kind = receiver.type()
@@ -408,7 +445,7 @@ class Calls(Forms):
         if isinstance(function, Sugar):
             return function.call(self, [receiver, *args], kwargs)
         inputs = self.match_arguments(function, [receiver, *args], kwargs)
-        function.ensure_compiled()
+        self.compile_callee(function)
         return self.value(
             "prim::CallMethod", inputs, function.returns, name=name, function=function
         )
@@ -466,6 +503,7 @@ class Calls(Forms):
             if kind.is_module
             else f"'{kind.qualified_name}' object has no attribute or method '{name}'. Did you "
             f"forget to initialize an attribute in __init__()?"
+            + (f" '{name}' is defined as a class attribute" * (name in kind.class_attributes))
         )
 
     def container_method(self, receiver: Value, name: str) -> Sugar | None:
@@ -528,6 +566,11 @@ class Calls(Forms):
 
     def module_keys(self, receiver: Value) -> list[str]:
         kind = receiver.type()
+        python = getattr(kind, "python", None)
+        if isinstance(python, type) and issubclass(
+            python, torch.nn.ParameterList | torch.nn.ParameterDict
+        ):
+            return [n for n, role in kind.roles.items() if role == "parameter"]
         return [
             n
             for n, t in kind.attributes.items()
@@ -643,8 +686,11 @@ class Calls(Forms):
         for value, wanted, name in zip(values, kind.contained, kind.names, strict=True):
             fitted = self.try_fit(self.as_value(value), wanted)
             if fitted is None:
+                inferred = " (inferred)" if name in kind.open_fields else ""
+                found = self.as_value(value).type().annotation_str
                 self.fail(
-                    f"Expected a value of type '{wanted.annotation_str}' for argument '{name}'"
+                    f"Expected a value of type '{wanted.annotation_str}{inferred}' for argument "
+                    f"'{name}' but instead found type '{found}'."
                 )
             inputs.append(fitted)
         return self.value("prim::TupleConstruct", inputs, kind)

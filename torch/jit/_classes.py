@@ -3,13 +3,22 @@ that __init__ assigns."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import typing
 
 import torch
 from torch.jit import _annotations
 from torch.jit import _types as T
-from torch.jit._function import Declared, PythonSource, ScriptFunction, script_python
+from torch.jit._dataclasses import dataclass_methods
+from torch.jit._function import (
+    ClassMethodSource,
+    Declared,
+    PythonSource,
+    ScriptFunction,
+    result_of,
+    script_python,
+)
 from torch.jit._sugar import Function, Ignored, Unused
 
 _names: dict[str, int] = {}
@@ -36,7 +45,8 @@ def _next_mangle() -> int:
 
 def compile_class(cls: type) -> T.ClassType:
     """The type of a Python class; compiled when first asked for."""
-    if getattr(cls, "__init__", None) is object.__init__ and not _methods(cls):
+    foreign = cls.__module__ in ("collections.abc", "typing", "abc", "builtins")
+    if foreign or (not _methods(cls) and not dataclasses.is_dataclass(cls)):
         raise TypeError(f"the class '{cls.__name__}' has nothing that scripted code could use")
     kind = T.ClassType(unique_name(_annotations.qualified_name(cls)))
     kind.python, kind.complete = cls, False
@@ -61,51 +71,51 @@ def _methods(cls: type) -> dict[str, typing.Any]:
 
 
 def _fill(kind: T.ClassType, cls: type) -> None:
-    for name, constant in vars(cls).items():
-        if (
-            name.startswith("__")
-            or callable(constant)
-            or isinstance(constant, property | staticmethod | classmethod)
-        ):
-            continue
-        known = T.infer(constant)
-        if known is not None:
-            kind.constants[name] = (constant, known)
+    names = {cls.__name__: cls}
+    if dataclasses.is_dataclass(cls):
+        methods = dataclass_methods(cls, _methods(cls))
+    else:
+        methods = _methods(cls)
+    kind.class_attributes = {n for n, v in vars(cls).items() if not callable(v) and n[:2] != "__"}
     for name, member in inspect.getmembers_static(cls):
         if isinstance(member, staticmethod):
             kind.statics[name] = Function(script_python(member.__func__))
-    methods = _methods(cls)
-    if "__init__" not in methods:
-        raise TypeError(f"class '{cls.__name__}' has no __init__ that could be compiled")
+        elif isinstance(member, classmethod) and not hasattr(object, name):
+            source = ClassMethodSource(member.__func__, kind, names)
+            made = ScriptFunction(name, f"{kind.qualified_name}.{name}", source)
+            kind.statics[name] = Function(made)
     for name, method in methods.items():
         mark = getattr(method, "__script_mark__", None)
         if mark == "unused":
-            kind.ignored[name] = Unused(name, Declared(method, kind).returns)
+            kind.ignored[name] = Unused(name, result_of(method))
         elif mark == "ignore":
             kind.ignored[name] = Ignored(method, Declared(method, kind))
         else:
-            function = ScriptFunction(
-                name, f"{kind.qualified_name}.{name}", PythonSource(method, kind)
-            )
-            kind.methods[name] = function
+            source = PythonSource(method, kind, None, names)
+            kind.methods[name] = ScriptFunction(name, f"{kind.qualified_name}.{name}", source)
     init = kind.methods.get("__init__")
     if init is not None:
         init.ensure_compiled()
     kind.complete = True
-    for name, member in vars(cls).items():
-        if isinstance(member, property) and getattr(member.fget, "__script_mark__", None) is None:
-            getter = ScriptFunction(
-                name, f"{kind.qualified_name}.{name}_getter", PythonSource(member.fget, kind)
-            )
-            setter = None
-            if member.fset is not None:
-                setter = ScriptFunction(
-                    name, f"{kind.qualified_name}.{name}_setter", PythonSource(member.fset, kind)
-                )
-            kind.properties[name] = (getter, setter)
+    _add_properties(kind, cls, names)
     for name, function in list(kind.methods.items()):
         function.ensure_compiled()
         kind.add_method(name, function)
+
+
+def _add_properties(kind: T.ClassType, cls: type, names: dict[str, object]) -> None:
+    unused = getattr(cls, "__jit_unused_properties__", ())
+    for name, member in vars(cls).items():
+        if not isinstance(member, property) or name in unused:
+            continue
+        if getattr(member.fget, "__script_mark__", None) is not None:
+            continue
+        made = []
+        for role, fn in (("getter", member.fget), ("setter", member.fset)):
+            source = PythonSource(fn, kind, None, names) if fn is not None else None
+            full = f"{kind.qualified_name}.{name}_{role}"
+            made.append(ScriptFunction(name, full, source) if source else None)
+        kind.properties[name] = (made[0], made[1])
 
 
 def interface_of(cls: type, is_module: bool) -> T.InterfaceType:

@@ -19,7 +19,7 @@ from torch.jit import _types as T
 from torch.jit._calls import Calls
 from torch.jit._expressions import Expressions
 from torch.jit._ir import Block, Graph, Node, Place, Value
-from torch.jit._sugar import Sugar, Undefined, iterable_of
+from torch.jit._sugar import Module, Sugar, Undefined, iterable_of
 from torch.jit._syntax import assigned_names, leaves_always, may_leave
 
 Step = ast.stmt | Callable[[], None]
@@ -115,6 +115,8 @@ class Compiler(Expressions, Calls):
     def assign(self, name: str, value: Value | Sugar, node: ast.AST) -> None:
         """An assignment of the program: inside a block the variable keeps its type."""
         outer = self.frame.parent.find(name) if self.frame.parent else None
+        if isinstance(outer, Value) and isinstance(value, Module):
+            self.fail(f"Cannot re-assign '{name}' to a value of type module", node)
         if (isinstance(outer, Value) and name not in self.frame.names) or (
             isinstance(outer, Value) and isinstance(self.frame.names.get(name), Value)
         ):
@@ -129,14 +131,12 @@ class Compiler(Expressions, Calls):
                     node,
                 )
         elif name in self.annotated and (isinstance(value, Value) or hasattr(value, "items")):
-            value = self.fit_assigned(self.as_value(value), self.declared[name])
-            if not T.is_subtype(value.type(), self.declared[name]):
-                self.fail(
-                    f"Variable '{name}' is annotated with type "
-                    f"{self.declared[name].annotation_str} "
-                    f"but is being assigned to a value of type {value.type().annotation_str}",
-                    node,
-                )
+            # Where nothing else holds the variable, it may get a value of another type.
+            fitted = self.fit_assigned(self.as_value(value), self.declared[name])
+            if T.is_subtype(fitted.type(), self.declared[name]):
+                value = fitted
+            else:
+                self.annotated.discard(name)
         if name not in self.annotated and self.frame.parent is None:
             self.declared.pop(name, None)
         self.define(name, value)
@@ -144,6 +144,8 @@ class Compiler(Expressions, Calls):
     def fit_assigned(self, value: Value, wanted: T.Type) -> Value:
         """An empty list or dictionary takes the type of the variable, a tuple may become a list."""
         plain = wanted.element if isinstance(wanted, T.OptionalType) else wanted
+        if value.type() is T.Number and plain in (T.Float, T.Int):  # of x.item()
+            return self.op("aten::Float" if plain is T.Float else "aten::Int", [value])
         if isinstance(value.type(), T.TupleType) and isinstance(plain, T.ListType):
             return self.try_fit(value, wanted) or value
         origin = value.origin
@@ -372,14 +374,14 @@ class Compiler(Expressions, Calls):
 
     def do_Break(self, step: ast.Break) -> None:
         if not self.loops:
-            raise SyntaxError("'break' outside loop")
+            self.fail("SyntaxError: 'break' outside loop", step)
         for flag in ("$left", "$broke"):
             self.define(flag, self.const(True))
         self.left = "break"
 
     def do_Continue(self, step: ast.Continue) -> None:
         if not self.loops:
-            raise SyntaxError("'continue' not properly in loop")
+            self.fail("SyntaxError: 'continue' not properly in loop", step)
         self.define("$left", self.const(True))
         self.left = "continue"
 
@@ -422,6 +424,13 @@ class Compiler(Expressions, Calls):
         if step.value is None:
             self.fail("Type annotations without assigned value are not supported", step)
         wanted = self.types.of_ast(step.annotation, self)
+        if isinstance(step.target, ast.Attribute) and self.function.name != "__init__":
+            self.place_node = step
+            raise ValueError(
+                "Type annotations on instance attributes must be declared in __init__, not in "
+                f"'{self.function.name}':\n{self.place().text()}"
+            )
+        self.check_container(step.value, wanted)
         value = self.as_value(self.expression(step.value, wanted))
         fitted = self.try_fit(value, wanted)
         if fitted is None:
@@ -434,9 +443,29 @@ class Compiler(Expressions, Calls):
         if isinstance(step.target, ast.Name):
             self.declared[step.target.id] = wanted
             self.annotated.add(step.target.id)
-            if fitted.type() is not wanted:
-                fitted = self.value("prim::annotate", (fitted,), wanted)
+        if fitted.type() is not wanted:
+            fitted = self.value("prim::annotate", (fitted,), wanted)
         self.store(step.target, fitted, step)
+
+    def check_container(self, node: ast.expr, wanted: T.Type) -> None:
+        """A list or dictionary that is written out needs an annotation that can hold one."""
+        for syntax, kind, name in (
+            (ast.List | ast.ListComp, T.ListType, "List"),
+            (ast.Dict | ast.DictComp, T.DictType, "Dict"),
+        ):
+            if not isinstance(node, syntax) or wanted is T.Any:
+                continue
+            if any(isinstance(t, kind) for t in T.members(wanted)):
+                continue
+            if isinstance(wanted, T.UnionType):
+                self.fail(
+                    f"Expected an Union type annotation with an inner {name} type, but got "
+                    f"{wanted.annotation_str}",
+                    node,
+                )
+            self.fail(
+                f"Expected an annotation of type {name} but got {wanted.annotation_str}", node
+            )
 
     def do_AugAssign(self, step: ast.AugAssign) -> None:
         self.augmented(step)
@@ -444,8 +473,14 @@ class Compiler(Expressions, Calls):
     def do_Delete(self, step: ast.Delete) -> None:
         for target in step.targets:
             if isinstance(target, ast.Subscript):
+                self.place_node = target
                 where = self.as_value(self.expression(target.value))
                 index = self.as_value(self.expression(target.slice))
+                if isinstance(where.type(), T.ClassType):
+                    if "__delitem__" not in where.type().methods:
+                        self.fail("Class does not define __delitem__", target)
+                    self.call_method(where, "__delitem__", [index], {})
+                    continue
                 self.op("aten::Delete", [where, index])
             elif isinstance(target, ast.Name):
                 self.define(target.id, Undefined(f"{target.id} was deleted"))
@@ -492,7 +527,11 @@ class Compiler(Expressions, Calls):
 
     def unrolled(self, step: ast.For, items: list[Value | Sugar]) -> list[Step]:
         if may_leave(step.body, ("break", "continue")):
-            self.fail("break and continue in a loop over modules or a tuple aren't supported", step)
+            self.fail(
+                "loops over modules and tuples are unrolled: we do not support break or continue "
+                "inside of them",
+                step,
+            )
         steps: list[Step] = []
         for item in items:
             steps.append(lambda item=item: self.store(step.target, item, step))

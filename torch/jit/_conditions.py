@@ -4,14 +4,17 @@ of a variable in the branch it leads to (refinement)."""
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable
 
+import torch
 from torch.jit import _types as T
 from torch.jit._ir import Node, Value
-from torch.jit._sugar import Form, Sugar
+from torch.jit._sugar import Class, Form, Sugar
 
 _COMPARE = {ast.Eq: "aten::eq", ast.NotEq: "aten::ne", ast.Lt: "aten::lt", ast.LtE: "aten::le",
             ast.Gt: "aten::gt", ast.GtE: "aten::ge"}  # fmt: skip
+_LIBRARY = os.path.dirname(torch.__file__) + os.sep
 Refine = Callable[[object], None]
 
 
@@ -83,15 +86,20 @@ class Conditions:
             if special is not None:
                 return special
         found = self.as_value(self.expression(node))
-        if isinstance(found.type(), T.TupleType):
-            return Condition(None, bool(found.type().contained))
         if found.type() is T.NoneT:
             return Condition(None, False)
+        if isinstance(found.type(), T.TupleType) and self.in_library():
+            return Condition(None, bool(found.type().contained))
         value = self.truth(found)
         origin = value.origin
         if isinstance(origin, Node) and origin.kind_name == "prim::Constant":
             return Condition(value, bool(origin.attrs["value"]))
         return Condition(value)
+
+    def in_library(self) -> bool:
+        """Whether the function is one of the library's own: those may ask whether a tuple is
+        empty, which programs cannot."""
+        return self.source.filename.startswith(_LIBRARY)
 
     def truth(self, value: Value) -> Value:
         kind = value.type()
@@ -99,6 +107,8 @@ class Conditions:
             return value
         if kind in (T.Tensor, T.Int, T.Float):
             return self.op("aten::Bool", [value])
+        if isinstance(kind, T.ListType | T.DictType) or kind is T.String:
+            return self.op("aten::Bool", [self.op("aten::len", [value])])
         if isinstance(kind, T.ClassType) and "__bool__" in kind.methods:
             return self.as_value(self.call_method(value, "__bool__", [], {}))
         if isinstance(kind, T.ClassType) and "__len__" in kind.methods:
@@ -155,14 +165,16 @@ class Conditions:
         if isinstance(op, ast.Is | ast.IsNot):
             return self.identity(op, left, right)
         if isinstance(op, ast.In | ast.NotIn):
-            found = self.contains(self.expression(right), self.expression(left))
+            item = self.expression(left)
+            found = self.contains(self.expression(right), item)
             if isinstance(found, bool):
                 return Condition(None, found is isinstance(op, ast.In))
             return Condition(
                 self.op("aten::__not__", [found]) if isinstance(op, ast.NotIn) else found
             )
         a, b = self.as_value(self.expression(left)), self.as_value(self.expression(right))
-        known = self.compare_constants(op, a, b)
+        literals = isinstance(left, ast.Constant) and isinstance(right, ast.Constant)
+        known = None if literals else self.compare_constants(op, a, b)
         if known is not None and not raw:
             return Condition(None, known)
         value = self.comparison(_COMPARE[type(op)], a, b)
@@ -349,5 +361,5 @@ class Conditions:
                 return True
             except RuntimeError:
                 return False
-        python = getattr(thing, "python", None)
-        return hasattr(python, name)
+        owner = thing.type if isinstance(thing, Class) else thing
+        return hasattr(getattr(owner, "python", None), name)

@@ -56,18 +56,28 @@ def _grad_mode(c, wanted) -> Context:
     return Context(begin, lambda: c.op("aten::set_grad_enabled", [kept[0]]))
 
 
+def _check_context(c, kind: T.Type, where: ast.expr) -> None:
+    if not isinstance(kind, T.ClassType):
+        c.fail(f"With item expression must return an object, not {kind.annotation_str}", where)
+    if not {"__enter__", "__exit__"} <= set(kind.methods):
+        c.fail(f"{kind} does not define __enter__ and __exit__ methods", where)
+    enter_method, exit_method = kind.methods["__enter__"], kind.methods["__exit__"]
+    if len(enter_method.arguments) != 1:
+        c.fail("__enter__ must have only one argument and one return value", where)
+    if len(exit_method.arguments) != 4:
+        c.fail("__exit__ must have four arguments", where)
+    for i, argument in enumerate(exit_method.arguments[1:], 1):
+        if argument.type is not T.Any:
+            c.fail(f"argument {i} of __exit__ must have Any type", where)
+
+
 def _class_context(c, item: ast.withitem) -> Context:
     kept = []
 
     def begin() -> None:
         value = c.rvalue(item.context_expr)
         kind = value.type()
-        if not isinstance(kind, T.ClassType) or not {"__enter__", "__exit__"} <= set(kind.methods):
-            c.fail(
-                f"With item expression must return an object with __enter__ and __exit__, not "
-                f"{kind.annotation_str}",
-                item.context_expr,
-            )
+        _check_context(c, kind, item.context_expr)
         kept.append(value)
         entered = c.call_method(value, "__enter__", [], {})
         if item.optional_vars is not None:

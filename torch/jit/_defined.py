@@ -71,7 +71,6 @@ def define_methods(kind, text: str, scope: dict[str, object]) -> None:
 
 def add_defined(kind, module: torch.nn.Module) -> None:
     """Compiles what the module was given by define()."""
-    sources = module.__dict__.get("_defined_sources", ())
-    scope = vars(sys.modules.get(type(module).__module__, torch)) if sources else {}
-    for text in sources:
-        define_methods(kind, text, scope)
+    own = vars(sys.modules.get(type(module).__module__, torch))
+    for text, local in module.__dict__.get("_defined_sources", ()):
+        define_methods(kind, text, {**own, **local})

@@ -11,7 +11,7 @@ from torch.jit import _types as T
 from torch.jit._conditions import Conditions
 from torch.jit._indexing import Indexing, constant_of
 from torch.jit._ir import Node, Value
-from torch.jit._sugar import Module, Operator, Sugar, Tuple, iterable_of
+from torch.jit._sugar import Function, Module, Operator, Sugar, Tuple, iterable_of
 
 _BINARY = {
     ast.Add: ("aten::add", "__add__", "add_"), ast.Sub: ("aten::sub", "__sub__", "sub_"),
@@ -321,6 +321,8 @@ class Expressions(Indexing, Conditions):
         kind = value.type()
         if isinstance(kind, T.ClassType | T.InterfaceType):
             return self.module_attr(value, name)
+        if isinstance(kind, T.AwaitType):
+            return self.attribute(self.form_awaitable_wait([value], {}), name)
         if kind is T.Tensor and name in _TENSOR_PROPERTIES:
             return self.op(_TENSOR_PROPERTIES[name], [value])
         if isinstance(kind, T.TupleType) and kind.names and name in kind.names:
@@ -350,6 +352,8 @@ class Expressions(Indexing, Conditions):
             return self.bound_call(
                 lambda a, k: self.op("aten::to", [value, number], overload="dtype")
             )
+        if kind is T.Tensor and name == "__getitem__":
+            return self.bound_call(lambda a, k: self.tensor_getitem(value, a))
         if kind is T.Tensor and name == "where":
             return self.bound_call(lambda a, k: self.op("aten::where", [a[0], value, *a[1:]], k))
         if kind is T.Tensor and name in (
@@ -375,6 +379,12 @@ class Expressions(Indexing, Conditions):
                 self.fail(f"'{kind.annotation_str}' object has no attribute or method '{name}'")
             return Operator("prim::" + name, value)
         return Operator("aten::" + name, value)
+
+    def tensor_getitem(self, value: Value, args: list[Value | Sugar]) -> Value:
+        if len(args) != 1:
+            self.fail(f"__getitem__ expected exactly 1 argument, got {len(args)}")
+        self.frame.names["$index"] = args[0]
+        return self.tensor_item(value, ast.Name("$index", ast.Load()))
 
     def bound_form(self, name: str, value: Value) -> Sugar:
         method = getattr(self, name)
@@ -402,9 +412,6 @@ class Expressions(Indexing, Conditions):
         if isinstance(kind, T.ListType) and count is not None:
             node = self.node("prim::ListUnpack", (value,), [kind.element] * count)
             return list(node.outputs_list)
-        if kind is T.Tensor and count is not None:
-            parts = self.op("aten::unbind", [value, self.const(0)])
-            return self.unpack(parts, count)
         self.fail(f"a value of type {kind.annotation_str} cannot be used as a tuple")
 
     # ---- arithmetic
@@ -441,6 +448,8 @@ class Expressions(Indexing, Conditions):
             and op is ast.Add
         ):
             return Tuple([*self.unpack(left), *self.unpack(right)]).value(self)
+        if isinstance(kind, T.ClassType):
+            self.fail(f"'{kind.qualified_name}' object has no attribute or method '{magic}'")
         if kind is T.String and op is ast.Mod:
             return self.op("aten::percentFormat", [left, right])
         if op is ast.FloorDiv and T.Tensor in (kind, right.type()):
@@ -565,10 +574,18 @@ class Expressions(Indexing, Conditions):
     def store_parts(self, target, value: Value | Sugar, node: ast.AST, fresh: bool) -> None:
         count = len(target.elts)
         star = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
+        if star is not None and count == 1:
+            self.fail(
+                "A Starred expression may only appear on the lhs within the presence of another "
+                "non-starred expression",
+                node,
+            )
         if isinstance(value, Tuple):
             parts: list[Value | Sugar] = list(value.items)
         elif isinstance(value, Module):
             parts = self.module_items(value.receiver)
+        elif isinstance(value, Function):
+            self.fail(f"{value.what} cannot be used as a tuple", node)
         else:
             parts = list(self.unpack(self.as_value(value), count if star is None else None))
         if star is not None:
@@ -606,6 +623,11 @@ class Expressions(Indexing, Conditions):
         own = f"__i{magic[2:]}"
         if isinstance(kind, T.ClassType) and own in kind.methods:
             return self.as_value(self.call_method(left, own, [right], {}))
+        if isinstance(kind, T.ClassType) and magic not in kind.methods:
+            self.fail(
+                f"Cannot emit inplace op on {kind} since it does not define an {own} or {magic} "
+                "method"
+            )
         if kind is T.Tensor and inplace:
             return self.op("aten::" + inplace, [left, right])
         if isinstance(kind, T.ListType) and isinstance(step.op, ast.Add):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 from torch.jit import _types as T
-from torch.jit._indexing import constant_of
+from torch.jit._indexing import constant_of, plain_index
 from torch.jit._ir import Value
 from torch.jit._sugar import (
     Closure,
@@ -14,6 +14,7 @@ from torch.jit._sugar import (
     Function,
     Module,
     Range,
+    Slice,
     Sugar,
     Tuple,
     Zip,
@@ -306,6 +307,22 @@ class Forms:
         self.loop([], (items.length(self), bind), None, ast.Pass())
         return out
 
+    def syntax_slice(self, node: ast.Call, hint) -> Sugar:
+        """slice(...): its bounds are computed here and read where it is used."""
+        index = plain_index(node)
+        for part in ("lower", "upper", "step"):
+            bound = getattr(index, part, None)
+            if bound is not None:
+                name = f"$slice{id(index)}{part}"
+                self.define(name, self.rvalue(bound))
+                setattr(index, part, ast.copy_location(ast.Name(name, ast.Load()), node))
+        return Slice(index)
+
+    def form_unwrap_optional(self, args, kwargs) -> Value:
+        if self.as_value(args[0]).type() is T.NoneT:
+            self.fail("the type of _unwrap_optional could not be inferred from actual type None")
+        return self.op("aten::_unwrap_optional", args)
+
     def form_tuple(self, args, kwargs) -> Sugar:
         if not args:
             return Tuple([])
@@ -341,6 +358,27 @@ class Forms:
     # ---- futures
 
     def form_fork(self, args, kwargs) -> Value:
+        function, inputs = self.later_call("fork", args, kwargs)
+        return self.value("prim::fork", inputs, T.FutureType.of(function.returns),
+                          function=function)  # fmt: skip
+
+    def form_awaitable(self, args, kwargs) -> Value:
+        function, inputs = self.later_call("awaitable", args, kwargs)
+        return self.value("prim::awaitable", inputs, T.AwaitType.of(function.returns),
+                          function=function)  # fmt: skip
+
+    def form_awaitable_nowait(self, args, kwargs) -> Value:
+        value = self.as_value(args[0])
+        return self.value("prim::awaitable_nowait", (value,), T.AwaitType.of(value.type()))
+
+    def form_awaitable_wait(self, args, kwargs) -> Value:
+        value = self.as_value(args[0])
+        if not isinstance(value.type(), T.AwaitType):
+            self.fail(f"expected an Await but found {value.type().annotation_str}")
+        return self.value("prim::awaitable_wait", (value,), value.type().element)
+
+    def later_call(self, what: str, args, kwargs):
+        """The function and the inputs of a call that is made later."""
         target, rest = args[0], list(args[1:])
         if isinstance(target, Closure):
             function, captured = self.lift(target)
@@ -353,11 +391,10 @@ class Forms:
             function = kind.methods.get(name) or self.lazy_method(kind, name)
             rest = [target.receiver, *rest]
         else:
-            self.fail("fork takes a scripted function or method")
+            self.fail(f"{what} takes a scripted function or method")
         inputs = self.match_arguments(function, rest, kwargs)
-        function.ensure_compiled()
-        kind = T.FutureType.of(function.returns)
-        return self.value("prim::fork", inputs, kind, function=function)
+        self.compile_callee(function)
+        return function, inputs
 
     def form_wait(self, args, kwargs) -> Value:
         return self.op("aten::wait", args)

@@ -6,7 +6,7 @@ import torch
 from torch.jit import _types as T
 from torch.jit._alias import Aliases
 from torch.jit._classes import unique_name
-from torch.jit._constants import propagate
+from torch.jit._constants import is_constant, propagate
 from torch.jit._function import ScriptFunction
 from torch.jit._ir import Graph, Value
 from torch.jit._modules import RecursiveScriptModule
@@ -31,12 +31,11 @@ def freeze(module, preserved=None, check: bool = True) -> RecursiveScriptModule:
     keep = set(preserved or ())
     old = module._script_type
     for name in keep:
-        if name not in old.attributes and name not in old.methods:
-            raise RuntimeError(f"Unknown name: {name}")
+        _check_known(module, name)
     kind = T.ClassType(unique_name(old.qualified_name), True)
     kind.container = ""
     kind.python = old.python
-    paths = _kept_paths(module) | {(name,) for name in keep}
+    paths = _kept_paths(module, keep) | {tuple(name.split(".")) for name in keep}
     for name, attribute in old.attributes.items():
         if any(path[0] == name for path in paths):
             kind.add_attribute(name, attribute, old.roles.get(name, ""))
@@ -76,19 +75,30 @@ def _paths(graph: Graph) -> dict[Value, Path]:
     return out
 
 
-def _kept_paths(module: RecursiveScriptModule) -> set[Path]:
-    """Attributes that the module's own code sets, or writes to in place."""
+def _check_known(module: RecursiveScriptModule, name: str) -> None:
+    """RuntimeError unless a dotted name leads to an attribute or method."""
+    *path, last = name.split(".")
+    for part in path:
+        module = getattr(module, part, None)
+    kind = getattr(module, "_script_type", None)
+    if kind is None or (last not in kind.attributes and last not in kind.methods):
+        raise RuntimeError(f"Unknown name: {name}")
+
+
+def _kept_paths(module: RecursiveScriptModule, keep: set[str]) -> set[Path]:
+    """Attributes that the code that stays sets, or writes to in place."""
     out: set[Path] = set()
-    for function in module._script_type.methods.values():
+    for name in ("forward", *sorted(keep)):
+        function = module._script_type.methods.get(name)
         if not isinstance(function, ScriptFunction):
             continue
         graph = _inlined(module, function)
         paths, aliases = _paths(graph), Aliases(graph, attributes_apart=True)
         for node in graph.all_nodes():
             if node.kind_name == "prim::SetAttr" and node.inputs_list[0] in paths:
-                owner = node.inputs_list[0].type()
+                owner = _at(module, paths[node.inputs_list[0]])._script_type
                 if isinstance(owner.attributes.get(node.attrs["name"]), T.InterfaceType):
-                    raise RuntimeError("Freezing does not support SetAttr on an interface type")
+                    raise RuntimeError("Freezing does not support SetAttr on an interface type.")
                 out.add((*paths[node.inputs_list[0]], node.attrs["name"]))
             elif node.kind_name == "prim::GetAttr" and node.output() in paths:
                 is_module = getattr(node.output().type(), "is_module", False)
@@ -144,10 +154,20 @@ def _frozen(module, function: ScriptFunction, kind: T.ClassType, kept: set[Path]
     _check_gone(graph, known, receiver)
     eliminate_dead_code(graph)
     propagate(graph)
+    _remove_dropout(graph)
     eliminate_common_expressions(graph)
     parameters = [p._replace(type=kind) if i == 0 else p for i, p in enumerate(function.arguments)]
     return ScriptFunction(function.name, f"{kind.qualified_name}.{function.name}",
                           TraceSource(graph, parameters))  # fmt: skip
+
+
+def _remove_dropout(graph: Graph) -> None:
+    """Dropout of a module that is evaluated does nothing."""
+    for node in list(graph.all_nodes()):
+        if node.kind_name in ("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout"):
+            if is_constant(node.inputs_list[2]) and node.inputs_list[2].toIValue() is False:
+                node.output().replaceAllUsesWith(node.inputs_list[0])
+                node.destroy()
 
 
 def _check_gone(graph: Graph, known: dict[Value, object], receiver: Value) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import pickle
+import re
 import typing
 import weakref
 
@@ -14,10 +15,11 @@ import torch
 from torch.jit import _types as T
 from torch.jit._annotations import PythonTypes, from_python, qualified_name
 from torch.jit._compiler import Compiler
-from torch.jit._ir import Graph, Source
+from torch.jit._ir import Graph, Place, Source
 from torch.jit._lower import define
-from torch.jit._rewrites import eliminate_dead_code, inline
+from torch.jit._rewrites import eliminate_dead_code, inline, pool_constants
 from torch.jit._schema import NO_DEFAULT
+from torch.jit._scope import Scope, caller_names, scope_of, type_scope_of
 from torch.jit._syntax import free_names
 
 
@@ -56,8 +58,14 @@ def declaration(name: str, parameters, returns: T.Type | None) -> str:
     parts = []
     for p in parameters:
         default = "" if p.default is NO_DEFAULT else f"={p.default!r}"
-        parts.append(f"{p.type} {p.name}{default}")
-    return f"{name}({', '.join(parts)}) -> {returns if returns is not None else '...'}"
+        kind = f"{str(p.type)[:-2]}[{p.size}]" if p.size and str(p.type)[-2:] == "[]" else p.type
+        if p.kwarg_only and "*" not in parts:
+            parts.append("*")
+        parts.append(f"{kind} {p.name}{default}")
+    shown = "..." if returns is None else str(returns)
+    if shown.startswith("("):  # one result that is a tuple
+        shown = f"({shown})"
+    return f"{name}({', '.join(parts)}) -> {shown}"
 
 
 class ScriptFunction(torch._C._ScriptFunctionBase):
@@ -103,14 +111,17 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
 
     def finish(self, graph: Graph) -> None:
         eliminate_dead_code(graph)
+        pool_constants(graph)
         self._graph = graph
         if self.returns is None:
             self.returns = graph.block.results[0].type()
         formal = []
         for p in self.arguments:
             default = () if p.default is NO_DEFAULT else (p.default,)
-            formal.append((p.name, p.type.handle(), p.inferred, *default))
-        self._set_signature(self.name, formal, declaration(self.name, self.arguments, self.returns))
+            formal.append((p.name, p.type.handle(), p.inferred, p.size or 0, *default))
+        free = sum(not p.kwarg_only for p in self.arguments)
+        shown = declaration(self.name, self.arguments, self.returns)
+        self._set_signature(self.name, formal, shown, free)
         define(self, graph)
         self._state = "done"
 
@@ -125,8 +136,14 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
         inline(copy)
         return copy
 
-    def graph_for(self, *_args, **_kwargs) -> Graph:
-        return self.inlined_graph
+    def graph_for(self, *args, **_kwargs) -> Graph:
+        """The graph as it is run for these arguments: inlined, with the parts that are
+        differentiated as a whole."""
+        from torch.jit import _native_names
+        from torch.jit._autodiff import executed_graph
+
+        apart = not _native_names._debug_get_autodiff_subgraph_inlining()
+        return executed_graph(self.inlined_graph, args, apart)
 
     @property
     def code(self) -> str:
@@ -173,26 +190,42 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
         return f"<torch.jit.ScriptFunction object {self.name!r}>"
 
     def __reduce__(self):
-        raise TypeError("ScriptFunction cannot be pickled")
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
 
 
 # ---- functions written in Python
 
 
 class PythonSource:
-    """A Python function as the origin of a scripted one; `receiver` is the type of self."""
+    """A Python function as the origin of a scripted one; `receiver` is the type of self, `names`
+    are visible beside what the function itself can see."""
 
-    def __init__(self, fn, receiver: T.Type | None = None, declared=None) -> None:
+    def __init__(
+        self,
+        fn,
+        receiver: T.Type | None = None,
+        declared=None,
+        names: dict[str, object] | None = None,
+    ) -> None:
         self.fn, self.receiver, self.declared = fn, receiver, declared
+        self.names, self.caller = names or {}, caller_names()
         self._tree = None
+
+    def shown(self, node: ast.AST) -> str:
+        """The place of a node for an error message."""
+        source = self.tree()[1]
+        return "\n" + Place(source, node.lineno, node.col_offset, self.fn.__name__).text()
 
     def tree(self) -> tuple[ast.FunctionDef, Source]:
         if self._tree is None:
             self._tree = parse_function(self.fn)
         return self._tree
 
-    def scope(self) -> dict[str, object]:
-        return scope_of(self.fn)
+    def scope(self) -> Scope:
+        return scope_of(self.fn, self.names)
+
+    def types(self, fn=None) -> PythonTypes:
+        return PythonTypes(type_scope_of(fn or self.fn, self.names, self.caller))
 
     def signature(self, function: ScriptFunction) -> tuple[list[Parameter], T.Type | None]:
         node, source = self.tree()
@@ -200,14 +233,19 @@ class PythonSource:
         if self.declared is not None:
             node, source = parse_function(declared)
         del source
-        types = PythonTypes(scope_of(declared))
+        types = self.types(declared)
         defaults = _defaults(self.fn)
         if self.declared is not None:
             defaults = {
                 **defaults,
                 **{k: v for k, v in _defaults(declared).items() if v is not Ellipsis},
             }
-        parameters, returns = read_signature(node, types, defaults, self.receiver, function)
+        known = resolved_annotations(declared)
+        if node.returns is None:
+            known.pop("return", None)
+        parameters, returns = read_signature(node, types, defaults, self.receiver, function, known)
+        if self.declared is not None:
+            parameters = [_without_misfit(p) for p in parameters]
         if (self.fn.__module__ or "").startswith("torch.nn."):
             parameters = [_by_default(p) for p in parameters]
         return parameters, returns
@@ -223,7 +261,33 @@ class PythonSource:
                 return sugar(scope[name], c)
             return None
 
-        return compile_body(function, node.body, source, resolve, PythonTypes(scope))
+        return compile_body(function, node.body, source, resolve, self.types(), self.before)
+
+    def before(self, c: Compiler) -> None:
+        """Defines names that are no parameters."""
+
+
+class ClassMethodSource(PythonSource):
+    """A class method: its first parameter is the class, which is known while compiling."""
+
+    def __init__(self, fn, owner: T.ClassType, names: dict[str, object]) -> None:
+        super().__init__(fn, None, None, names)
+        self.owner = owner
+
+    def signature(self, function: ScriptFunction) -> tuple[list[Parameter], T.Type | None]:
+        parameters, returns = super().signature(function)
+        return parameters[1:], returns
+
+    def before(self, c: Compiler) -> None:
+        from torch.jit._sugar import Class
+
+        c.define(self.fn.__code__.co_varnames[0], Class(self.owner))
+
+
+def _without_misfit(p: Parameter) -> Parameter:
+    """A default of the implementation that one of its overloads cannot take."""
+    known = T.infer(p.default) if p.default is not NO_DEFAULT else None
+    return p if known is None or T.is_subtype(known, p.type) else p._replace(default=NO_DEFAULT)
 
 
 def _by_default(p: Parameter) -> Parameter:
@@ -240,6 +304,12 @@ class GenericSource(PythonSource):
     def __init__(self, fn, types: dict[str, T.Type], receiver: T.Type | None = None) -> None:
         super().__init__(fn, receiver)
         self.open_types = types
+
+    def tree(self) -> tuple[ast.FunctionDef, Source]:
+        """What the function returns follows from the types of the call."""
+        node, source = super().tree()
+        node.returns = None
+        return node, source
 
     def signature(self, function: ScriptFunction) -> tuple[list[Parameter], T.Type | None]:
         parameters, returns = super().signature(function)
@@ -269,25 +339,15 @@ def compile_body(function, body, source, resolve, types, before=None) -> Graph:
         before(c)
     c.statements(body)
     if not c.left:
-        end = ast.Return(None)
-        c.guarded([end])
+        wanted = function.returns
+        if wanted is not None and not T.is_subtype(T.NoneT, wanted):
+            c.fail(
+                f"Function '{function.name}' is annotated to return {wanted.annotation_str} but "
+                "does not return along all paths"
+            )
+        c.guarded([ast.Return(None)])
     c.graph.block.results.append(c.as_value(c.frame.find("$return")))
     return c.graph
-
-
-def scope_of(fn) -> dict[str, object]:
-    """Every name a function can see."""
-    import builtins
-
-    fn = inspect.unwrap(fn) if not hasattr(fn, "__code__") else fn
-    scope = {**vars(builtins), **getattr(fn, "__globals__", {})}
-    code = getattr(fn, "__code__", None)
-    for name, cell in zip(code.co_freevars if code else (), fn.__closure__ or (), strict=False):
-        try:
-            scope[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return scope
 
 
 def parse_function(fn) -> tuple[ast.FunctionDef, Source]:
@@ -300,11 +360,16 @@ def parse_function(fn) -> tuple[ast.FunctionDef, Source]:
             f"Can't get source for {fn}. TorchScript requires source access in order to carry out "
             "compilation, make sure original .py files are available."
         ) from e
-    text = textwrap.dedent("".join(lines))
+    text = "".join(lines)
+    # Columns stay those of the file, and text at lower indentation is allowed.
+    inside = text[:1].isspace()
+    whole = f"if True:\n{text}" if inside else text
     try:
-        tree = ast.parse(text, type_comments=True)
+        tree = ast.parse(whole, type_comments=True)
     except SyntaxError:
-        tree = ast.parse(_without_continuation(text))
+        tree = ast.parse(_without_continuation(whole))
+    if inside:
+        tree = ast.increment_lineno(tree, -1).body[0]
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
         raise RuntimeError(
             "Expected a single top-level function: a lambda or an expression cannot be scripted "
@@ -327,29 +392,54 @@ def _defaults(fn) -> dict[str, object]:
     return out
 
 
-def read_signature(
-    node, types, defaults, receiver, function
-) -> tuple[list[Parameter], T.Type | None]:
-    """Parameters and result of a function definition."""
+def resolved_annotations(fn) -> dict[str, object]:
+    """Annotations that Python has evaluated: a class that is local to the caller is one of them,
+    though no name leads to it."""
+    found = getattr(fn, "__annotations__", {})
+    return {name: a for name, a in found.items() if _is_resolved(a)}
+
+
+def _is_resolved(annotation: object) -> bool:
+    if isinstance(annotation, str | typing.ForwardRef):
+        return False
+    return all(map(_is_resolved, typing.get_args(annotation)))
+
+
+def _shown_in(function, node: ast.AST) -> str:
+    shown = getattr(getattr(function, "origin", None), "shown", None)
+    return shown(node) if shown else f" {function.name}"
+
+
+def _check_signature(node, comment, receiver, function) -> list[ast.arg]:
+    """The parameters by position; errors name what scripted functions cannot have."""
     from torch.jit.frontend import NotSupportedError
 
     args = node.args
-    if args.vararg is not None or args.kwarg is not None:
+    if args.vararg is not None or args.kwarg is not None or any(args.kw_defaults):
         raise NotSupportedError(
             None,
             "Compiled functions can't take variable number of arguments or use keyword-only "
-            "arguments "
-            f"with defaults: {function.name}",
+            f"arguments with defaults: {function.name}",
         )
     listed = [*args.posonlyargs, *args.args]
-    comment = _type_comment(node)
     if receiver is not None and not listed:
-        raise RuntimeError(f"methods must have a self argument: {function.name}")
+        raise RuntimeError(f"the method '{function.name}' does not have a self argument")
     if comment and len(comment[0]) != len(listed) - (receiver is not None):
         raise RuntimeError(
             f"Number of type annotations ({len(comment[0])}) did not match the number of function "
-            f"parameters ({len(listed)}): {function.name}"
+            f"parameters ({len(listed)}):{_shown_in(function, node)}"
         )
+    return listed
+
+
+def read_signature(
+    node, types, defaults, receiver, function, known: dict[str, object] | None = None
+) -> tuple[list[Parameter], T.Type | None]:
+    """Parameters and result of a function definition. `known` are annotations as objects."""
+    known = known or {}
+    args = node.args
+    comment = _type_comment(node)
+    listed = _check_signature(node, comment, receiver, function)
     parameters = []
     annotated = comment[0] if comment else None
     offset = 1 if receiver is not None else 0
@@ -365,7 +455,7 @@ def read_signature(
         elif annotated is not None and i - offset < len(annotated):
             kind, size = _annotation(annotated[i - offset], types)
         elif arg.annotation is not None:
-            kind, size = _annotation(arg.annotation, types)
+            kind, size = _annotation(arg.annotation, types, known.get(arg.arg))
         else:
             kind, inferred = T.Tensor, True
         if size and isinstance(default, int | float):
@@ -373,15 +463,25 @@ def read_signature(
         parameters.append(Parameter(arg.arg, kind, default, inferred, i >= len(listed), size))
     returns = None
     if comment:
-        returns = types.of_ast(comment[1], None)
+        returns = None if comment[1] is None else types.of_ast(comment[1], None)
+    elif known.get("return") is not None:
+        returns = types.of_python(known["return"])
     elif node.returns is not None:
         returns = types.of_ast(node.returns, None)
     return parameters, returns
 
 
-def _annotation(node: ast.expr, types) -> tuple[T.Type, int | None]:
-    """A type, and the length of a BroadcastingList."""
+_SIZE_NAMES = re.compile(r"_(size|ratio)_(\d)_t")
+
+
+def _annotation(node: ast.expr, types, known: object = None) -> tuple[T.Type, int | None]:
+    """A type, and the length of a BroadcastingList; `known` is the annotation as an object."""
     text = ast.unparse(node)
+    short = _SIZE_NAMES.fullmatch(text.rpartition(".")[2])
+    if short:
+        return T.ListType.of(T.Int if short[1] == "size" else T.Float), int(short[2])
+    if known is not None and "BroadcastingList" not in text:
+        return types.of_python(known), None
     name = text.partition("[")[0].rpartition(".")[2]
     if name.startswith("BroadcastingList") and isinstance(node, ast.Subscript):
         inner = types.of_ast(node.slice, None)
@@ -392,21 +492,60 @@ def _annotation(node: ast.expr, types) -> tuple[T.Type, int | None]:
     return types.of_ast(node, None), None
 
 
-def _type_comment(node: ast.FunctionDef) -> tuple[list[ast.expr], ast.expr] | None:
-    comment = getattr(node, "type_comment", None)
-    if not comment or "->" not in comment:
+def _type_comment(node: ast.FunctionDef) -> tuple[list[ast.expr], ast.expr | None] | None:
+    """The types of a comment `(A, B) -> C`; the result may be missing, and the parameters may have
+    comments of their own: `(...) -> C`."""
+    comment = (getattr(node, "type_comment", None) or "").partition("#")[0].strip()
+    if not comment.startswith("("):
         return None
-    made = ast.parse(comment, mode="func_type")
-    return made.argtypes, made.returns
+    returned = "->" in comment
+    try:
+        made = ast.parse(comment if returned else f"{comment} -> None", mode="func_type")
+    except SyntaxError:
+        raise RuntimeError(f"the type comment '{comment}' of {node.name} is not a type") from None
+    types, result = made.argtypes, made.returns if returned else None
+    if isinstance(result, ast.Tuple):  # (int, str) is how graphs spell Tuple[int, str]
+        result = ast.Subscript(ast.Name("Tuple", ast.Load()), result, ast.Load())
+    if len(types) == 1 and isinstance(types[0], ast.Constant) and types[0].value is Ellipsis:
+        types = [_argument_comment(a, node) for a in node.args.args if a.arg != "self"]
+    return types, result
+
+
+def _argument_comment(arg: ast.arg, node: ast.FunctionDef) -> ast.expr:
+    if not arg.type_comment:
+        raise RuntimeError(
+            f"Number of type annotations for function parameters of {node.name} did not match: "
+            f"'{arg.arg}' has none"
+        )
+    return ast.parse(arg.type_comment.partition("#")[0].strip(), mode="eval").body
+
+
+def result_of(fn) -> T.Type:
+    """What a Python function declares to return, a tensor where that is nothing scripted code
+    could hold; its parameters may be of any kind."""
+    source = PythonSource(fn)
+    try:
+        node, _ = source.tree()
+        comment = _type_comment(node)
+        if comment is not None and comment[1] is not None:
+            return source.types().of_ast(comment[1], None)
+        return source.types().of_ast(node.returns, None) if node.returns else T.Tensor
+    except (OSError, RuntimeError):
+        return T.Tensor
 
 
 class Declared:
-    """The signature of a Python function that stays Python."""
+    """The signature of a Python function that stays Python; it may take any number of tensors."""
 
     def __init__(self, fn, receiver: T.Type | None = None) -> None:
         self.name = fn.__name__
+        self.vararg = False
         try:
-            self.arguments, self.returns = PythonSource(fn, receiver).signature(self)
+            source = PythonSource(fn, receiver)
+            node, _ = source.tree()
+            if node.args.vararg is not None and node.args.kwarg is None:
+                self.vararg, node.args.vararg = True, None
+            self.arguments, self.returns = source.signature(self)
         except OSError:
             self.arguments, self.returns = _runtime_signature(fn)
         if self.returns is None:

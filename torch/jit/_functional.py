@@ -12,6 +12,15 @@ import torch
 from torch import Tensor
 from torch.jit.annotations import BroadcastingList1, BroadcastingList2, BroadcastingList3
 
+
+def product(x: list[int]) -> int:
+    """math.prod of integers."""
+    out = 1
+    for n in x:
+        out *= n
+    return out
+
+
 FUNCTIONS: dict[str, object] = {}
 REPLACED: dict[tuple[str, str], object] = {}
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import ast
 
+import torch
 from torch.jit import _types as T
 from torch.jit._ir import Node, Value
-from torch.jit._sugar import Module, Sugar, Tuple
+from torch.jit._sugar import Module, Slice, Sugar, Tuple
 
 
 def constant_of(value: Value | Sugar) -> object:
@@ -40,6 +41,7 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+_LONG = torch._C._script_number(torch.int64)
 _END = 1 << 20  # the dimension behind the last one, where an ellipsis leaves nothing to count
 
 
@@ -51,7 +53,10 @@ class Indexing:
     """The part of the compiler for subscripts."""
 
     def on_Subscript(self, node: ast.Subscript) -> Value | Sugar:
-        node = ast.copy_location(ast.Subscript(node.value, plain_index(node.slice), node.ctx), node)
+        index = plain_index(node.slice)
+        if isinstance(index, ast.Name) and isinstance(found := self.frame.find(index.id), Slice):
+            index = found.node
+        node = ast.copy_location(ast.Subscript(node.value, index, node.ctx), node)
         thing = self.expression(node.value)
         if isinstance(thing, Tuple | Module):
             found = self.static_item(thing, node.slice)
@@ -97,7 +102,7 @@ class Indexing:
         except LookupError:
             return None
         if not isinstance(index, int):
-            self.fail("a tuple can only be indexed with an integer")
+            self.fail("tuple index must be an integer")
         if not -len(thing.items) <= index < len(thing.items):
             self.fail("Tuple index out of range")
         return thing.items[index]
@@ -122,7 +127,10 @@ class Indexing:
             if len(kinds) == 1:
                 listed = self.make_list(self.unpack(value))
                 return self.op("aten::__getitem__", [listed, index_value])
-            self.fail("tuple index must be a compile time constant")
+            self.fail(
+                "Cannot index into a tuple with a non-integer literal because we cannot resolve "
+                "the output type"
+            )
         size = len(value.type().contained)
         if not isinstance(index, int):
             self.fail("tuple index must be an integer")
@@ -205,7 +213,8 @@ class Indexing:
             tensors.append(None)
             return value, dim + 1
         if isinstance(kind, T.ListType):
-            item = self.op("aten::tensor", [item])
+            wanted = {"dtype": self.const(_LONG)} if kind.element is T.Float else {}
+            item = self.op("aten::tensor", [item], wanted)
         elif kind is T.Bool:
             item = self.op("aten::tensor", [item])
             value = self.op("aten::unsqueeze", [value, self.const(dim)])

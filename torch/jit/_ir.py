@@ -4,6 +4,7 @@ outputs. Nodes keep their order in plain lists: graphs are built once and read o
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import typing
 from collections.abc import Iterator
@@ -139,7 +140,7 @@ class Node:
     def _attribute(self, name: str):
         return self.attrs[name]
 
-    s = i = f = t = ty = ival = z = ss = is_ = _attribute
+    s = i = f = t = ty = ival = z = ss = is_ = g = _attribute
 
     def add_output(self, type: T.Type, name: str = "") -> Value:
         value = Value(type, self, len(self.outputs_list), name)
@@ -162,6 +163,104 @@ class Node:
 
     def destroy(self) -> None:
         self.block_of.nodes_list.remove(self)
+
+    def matches(self, schema: str) -> bool:
+        """Whether the node calls the operator of this schema; defaults and names of the overload
+        may be left out."""
+        from torch.jit._schema import parse
+
+        wanted, own = parse(schema), self.schema_of
+        if own is None or own.name != wanted.name:
+            return False
+        kinds = [[str(a.type) for a in s.arguments] for s in (own, wanted)]
+        return kinds[0][: len(kinds[1])] == kinds[1]
+
+    def findNode(self, kind: str, recurse: bool = True) -> Node | None:
+        return next(iter(self.findAllNodes(kind, recurse)), None)
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
+        return [n for block in self.blocks_list for n in block.findAllNodes(kind, recurse)]
+
+    def addBlock(self) -> Block:
+        return self.add_block()
+
+    def addOutput(self) -> Value:
+        return self.add_output(T.Tensor)
+
+    def eraseOutput(self, i: int) -> None:
+        del self.outputs_list[i]
+
+    def removeInput(self, i: int) -> None:
+        del self.inputs_list[i]
+
+    def removeAllInputs(self) -> None:
+        self.inputs_list.clear()
+
+    def replaceInputWith(self, old: Value, new: Value) -> None:
+        self.inputs_list[:] = [new if v is old else v for v in self.inputs_list]
+
+    def replaceAllUsesWith(self, other: Node) -> None:
+        for mine, theirs in zip(self.outputs_list, other.outputs_list, strict=True):
+            mine.replaceAllUsesWith(theirs)
+
+    def copyAttributes(self, other: Node) -> Node:
+        self.attrs = dict(other.attrs)
+        return self
+
+    def copyMetadata(self, other: Node) -> Node:
+        self.place = other.place
+        return self
+
+    def owningBlock(self) -> Block:
+        return self.block_of
+
+    def owningGraph(self) -> Graph:
+        return self.owning_graph()
+
+    def prev(self) -> Node:
+        order = self.block_of.nodes_list
+        return order[order.index(self) - 1]
+
+    def next(self) -> Node:
+        order = self.block_of.nodes_list
+        at = order.index(self) + 1
+        return order[at] if at < len(order) else self.block_of.return_node
+
+    def moveBefore(self, other: Node) -> None:
+        self.destroy()
+        self.insertBefore(other)
+
+    def moveAfter(self, other: Node) -> None:
+        self.destroy()
+        self.insertAfter(other)
+
+    def hasMultipleOutputs(self) -> bool:
+        return len(self.outputs_list) > 1
+
+    def isNondeterministic(self) -> bool:
+        from torch.jit._rewrites import _RANDOM
+
+        return self.kind_name.rpartition("::")[2].startswith(_RANDOM)
+
+    def mustBeNone(self) -> bool:
+        return bool(self.outputs_list) and self.outputs_list[0].type() is T.NoneT
+
+    def kindOf(self, name: str) -> str:
+        """How an attribute is stored, by the name of its getter."""
+        value = self.attrs[name]
+        for kind, cls in (("s", str), ("i", int), ("f", float), ("c", complex)):
+            if isinstance(value, cls):
+                return kind
+        return "ival"
+
+    def removeAttribute(self, name: str) -> None:
+        del self.attrs[name]
+
+    def _set(self, name: str, value: object) -> Node:
+        self.attrs[name] = value
+        return self
+
+    s_ = i_ = f_ = t_ = ty_ = ival_ = z_ = ss_ = is__ = g_ = _set
 
     def insertBefore(self, other: Node) -> None:
         self.block_of = other.block_of
@@ -239,6 +338,7 @@ class Graph:
 
     def __init__(self) -> None:
         self.block = Block(self, None)
+        self.point: Node | None = None  # nodes are inserted before it
 
     def nodes(self) -> Iterator[Node]:
         return self.block.nodes()
@@ -284,6 +384,86 @@ class Graph:
         copy_block(self.block, out.block, {})
         return out
 
+    # ---- editing
+
+    @property
+    def insert_block(self) -> Block:
+        return self.point.block_of if self.point is not None else self.block
+
+    def create(self, kind: str, inputs=(), outputs: int = 1) -> Node:
+        """A node that is not in the graph yet."""
+        given = list(inputs) if not isinstance(inputs, int) else []
+        if any(not isinstance(v, Value) for v in given):
+            raise ValueError(f"the inputs of {kind} must be values of the graph")
+        node = Node(kind, self.block, given)
+        for _ in range(inputs if isinstance(inputs, int) else outputs):
+            node.add_output(T.Tensor)
+        return node
+
+    def insertNode(self, node: Node) -> Node:
+        """Puts a node before the point where nodes are inserted."""
+        if self.point is None or self.point.kind_name == "prim::Return":
+            node.block_of = self.insert_block
+            self.insert_block.nodes_list.append(node)
+        else:
+            node.insertBefore(self.point)
+        return node
+
+    appendNode = insertNode
+
+    def prependNode(self, node: Node) -> Node:
+        node.block_of = self.block
+        self.block.nodes_list.insert(0, node)
+        return node
+
+    def insertConstant(self, value: object) -> Value:
+        node = self.insertNode(self.create("prim::Constant", (), 0))
+        node.attrs["value"] = value
+        return node.add_output(T.infer(value))
+
+    def setInsertPoint(self, at: Node | Block) -> None:
+        self.point = at if isinstance(at, Node) else at.return_node
+
+    def insertPoint(self) -> Node:
+        return self.point or self.block.return_node
+
+    @contextlib.contextmanager
+    def insert_point_guard(self, at: Node | Block) -> Iterator[None]:
+        """Inserts before a node, or at the end of a block."""
+        before = self.point
+        self.setInsertPoint(at)
+        try:
+            yield
+        finally:
+            self.point = before
+
+    def insertGraph(self, other: Graph, inputs) -> list[Value]:
+        """Copies the nodes of another graph to the insertion point; its outputs."""
+        values = dict(zip(other.block.params, inputs, strict=True))
+        scratch = Block(self, None)
+        for node in other.block.nodes_list:
+            copy_node(node, scratch, values)
+        for node in scratch.nodes_list:
+            self.insertNode(node)
+        return [values.get(v, v) for v in other.block.results]
+
+    def permuteInputs(self, order) -> None:
+        self.block.params[:] = [self.block.params[int(i)] for i in order]
+
+    def makeMultiOutputIntoTuple(self) -> None:
+        """Several outputs become one tuple."""
+        if len(self.block.results) < 2:
+            return
+        node = self.insertNode(self.create("prim::TupleConstruct", self.block.results, 0))
+        made = node.add_output(T.tuple_of(*(v.type() for v in self.block.results)))
+        self.block.results[:] = [made]
+
+    def alias_db(self, isFrozen: bool = False, descend_function_calls: bool = False):
+        """Which values may be one object."""
+        from torch.jit._alias import AliasDb
+
+        return AliasDb(self, descend_function_calls)
+
     def lint(self) -> None:
         """RuntimeError unless every value is made before it is used."""
         _check_block(self.block, set())
@@ -319,8 +499,10 @@ class Graph:
 
     __str__ = __repr__
 
-    def str(self, *_args) -> str:
-        return repr(self)
+    def str(self, print_source_ranges: bool = True) -> str:
+        from torch.jit._print_graph import graph_text
+
+        return graph_text(self, print_source_ranges)
 
 
 def _values(block: Block) -> Iterator[Value]:
@@ -383,7 +565,8 @@ class Place:
             return head
         mark = " " * self.column + "~" * max(1, len(lines[row].rstrip()) - self.column)
         shown = "".join(f"    {line.rstrip()}\n" for line in lines[max(0, row - 2) : row + 1])
-        return f"{head}{shown}    {mark} <--- HERE\n"
+        behind = "".join(f"    {line.rstrip()}\n" for line in lines[row + 1 : row + 3])
+        return f"{head}{shown}    {mark} <--- HERE\n{behind}"
 
 
 class Source:

@@ -4,6 +4,9 @@ says whether it is the last use, so that tensors are freed as soon as nothing re
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+
 from torch.jit import _types as T
 from torch.jit._ir import Block, Graph, Node, Value
 
@@ -74,9 +77,46 @@ class Lowering:
         return self.functions.index(function)
 
     def move(self, sources: list[Value], targets: list[Value], node: Node | None = None) -> None:
-        pairs = [(s, t) for s, t in zip(sources, targets, strict=True) if s is not t]
-        if pairs:
-            self.emit("Move", None, [s for s, _ in pairs], [t for _, t in pairs])
+        """Copies values into registers, all at once: a target that a later copy reads is written
+        after it, and a circle is broken by a register of its own."""
+        pairs = [(self.operand(s, None), self.register(t)) for s, t in
+                 zip(sources, targets, strict=True)]  # fmt: skip
+        pending = [(s, t) for s, t in pairs if s != t * 2]
+        while pending:
+            read = [s // 2 for s, _ in pending if s >= 0]
+            free = [p for p in pending if p[1] not in read]
+            if not free:
+                source, target = pending.pop(0)
+                spare = self.register(Value(T.Any, self.graph.block))
+                self.move_register(source, spare)
+                pending.append((spare * 2, target))
+                continue
+            for source, target in free:
+                self.move_register(source, target)
+            pending = [p for p in pending if p not in free]
+
+    def move_register(self, source: int, target: int) -> None:
+        self.code.append([_OP["Move"], (source,), (target,), 0, 0, -1, None])
+
+    def share_registers(self, node: Node) -> None:
+        """A value that a loop carries to its next round is computed in the register that carries
+        it, where the old value is not read after that."""
+        body = node.blocks_list[0]
+        order = {n: i for i, n in enumerate(body.nodes_list)}
+        reads: dict[Value, int] = {}
+        for i, inner in enumerate(body.nodes_list):
+            for value in _all_inputs(inner):
+                reads[value] = i
+        carried = list(zip(body.results[1:], body.params[1:], strict=True))
+        for value, param in carried:
+            origin = value.origin
+            if origin not in order or value in self.registers or value in self.constant_of:
+                continue
+            if origin.kind_name in ("prim::Constant", "prim::Uninitialized"):
+                continue
+            alone = body.results.count(value) == 1 and param not in body.results
+            if alone and reads.get(param, -1) <= order[origin] and not origin.blocks_list:
+                self.registers[value] = self.register(param)
 
     # ---- nodes
 
@@ -193,6 +233,16 @@ class Lowering:
         target = self.function_index(node.attrs["function"])
         self.emit("Fork", node, node.inputs_list, node.outputs_list, target)
 
+    def lower_prim_awaitable(self, node: Node) -> None:
+        target = self.function_index(node.attrs["function"])
+        self.emit("Fork", node, node.inputs_list, node.outputs_list, target, 1)
+
+    def lower_prim_awaitable_nowait(self, node: Node) -> None:
+        self.builtin(node, "prim::awaitable_nowait")
+
+    def lower_prim_awaitable_wait(self, node: Node) -> None:
+        self.builtin(node, "aten::wait")
+
     def lower_prim_isinstance(self, node: Node) -> None:
         first = len(self.types)
         for kind in node.attrs["wanted"]:
@@ -221,39 +271,81 @@ class Lowering:
         self.move(other.results, node.outputs_list)
         self.code[skip][3] = len(self.code)
 
-    def lower_prim_Loop(self, node: Node) -> None:
-        from torch.jit._schema import schemas
+    def lower_prim_DifferentiableGraph(self, node: Node) -> None:
+        inner = node.attrs["Subgraph"].block
+        self.move(node.inputs_list, inner.params)
+        self.block(inner)
+        self.move(inner.results, node.outputs_list)
 
+    def lower_prim_Loop(self, node: Node) -> None:
         body = node.blocks_list[0]
         count, start, *initial = node.inputs_list
         index, *carried = body.params
         self.move(initial, carried)
-        going = Value(T.Bool, node)
-        limit = Value(T.Int, node)
-        self.move([count, start], [limit, going])
-        zero, one = self.number(0), self.number(1)
-        self.code.append([_OP["Move"], (zero,), (self.register(index),), 0, 0, -1, None])
-        top = self.emit("JumpIfNot", None, [going])
-        less = next(
-            s for s in schemas("aten::lt") if s.overload_name == "int" and s.builtin is not None
-        )
-        more = Value(T.Bool, node)
-        self.emit("Builtin", None, [index, limit], [more], what=less.builtin)
-        out = self.emit("JumpIfNot", None, [more])
+        self.share_registers(node)
+        always = _is_constant(start, True) and _is_constant(body.results[0], True)
+        counts = not _is_constant(count, _FOREVER) or index in _block_inputs(body)
+        going, limit, more = (Value(t, node) for t in (T.Bool, T.Int, T.Bool))
+        if not always:
+            self.move([start], [going])
+        if counts:
+            self.move([count], [limit])
+            self.move_register(self.number(0), self.register(index))
+        top = len(self.code)
+        leave = [] if always else [self.emit("JumpIfNot", None, [going])]
+        if counts:
+            self.emit("Builtin", None, [index, limit], [more], what=_integer_builtin("aten::lt"))
+            leave.append(self.emit("JumpIfNot", None, [more]))
         self.block(body)
-        self.move(body.results, [going, *carried])
-        add = next(
-            s for s in schemas("aten::add") if s.overload_name == "int" and s.builtin is not None
-        )
-        register = self.register(index)
-        self.code.append([_OP["Builtin"], (register * 2, one), (register,), 0, 0, -1, add.builtin])
+        if always:
+            self.move(body.results[1:], carried)
+        else:
+            self.move(body.results, [going, *carried])
+        if counts:
+            at, one = self.register(index), self.number(1)
+            add = _integer_builtin("aten::add")
+            self.code.append([_OP["Builtin"], (at * 2, one), (at,), 0, 0, -1, add])
         self.emit("Jump", None, target=top)
-        self.code[top][3] = self.code[out][3] = len(self.code)
+        for jump in leave:
+            self.code[jump][3] = len(self.code)
         self.move(carried, node.outputs_list)
 
     def number(self, value: int) -> int:
         self.constants.append((value, T.Int.handle()))
         return -len(self.constants)
+
+
+_FOREVER = 2**63 - 1
+
+
+def _is_constant(value: Value, wanted: object) -> bool:
+    origin = value.origin
+    return (
+        isinstance(origin, Node)
+        and origin.kind_name == "prim::Constant"
+        and type(origin.attrs["value"]) is type(wanted)
+        and origin.attrs["value"] == wanted
+    )
+
+
+def _all_inputs(node: Node) -> Iterator[Value]:
+    """What a node reads, in its inner blocks as well."""
+    yield from node.inputs_list
+    for block in node.blocks_list:
+        yield from _block_inputs(block)
+
+
+def _block_inputs(block: Block) -> list[Value]:
+    return [v for node in block.all_nodes(returns=True) for v in node.inputs_list]
+
+
+@functools.cache
+def _integer_builtin(name: str) -> int:
+    from torch.jit._schema import schemas
+
+    return next(
+        s.builtin for s in schemas(name) if s.overload_name == "int" and s.builtin is not None
+    )
 
 
 def _last_uses(graph: Graph) -> dict[Value, Node]:

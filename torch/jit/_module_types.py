@@ -4,7 +4,9 @@ submodules or methods. Modules with the same class and the same attribute types 
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
+from collections.abc import Callable
 
 import torch
 from torch.jit import _types as T
@@ -189,6 +191,8 @@ def layout_of(module: torch.nn.Module, submodule_types: dict[str, T.Type]) -> La
             continue
         if name in submodule_types or any(name == s[0] for s in out.slots):
             continue
+        if name not in module.__dict__ and inspect.isfunction(inspect.getattr_static(cls, name)):
+            continue  # an annotated method
         _add_attribute(out, name, inspect.getattr_static(module, name), annotations.get(name))
     for name, kind in submodule_types.items():
         out.slots.append((name, kind, "module"))
@@ -237,14 +241,29 @@ def _add_attribute(out: Layout, name: str, value: object, annotation: object) ->
 
 def _infer_attribute(value: object) -> T.Type | None:
     if isinstance(value, list | dict) and not value:
-        return T.ListType.of(T.Tensor) if isinstance(value, list) else None
+        return None  # of what, nobody says
     try:
         kind = T.infer(value)
     except (TypeError, RuntimeError, OSError):
         return None
-    if kind is None and getattr(type(value), "__script_class__", False):
+    if kind is None and (getattr(type(value), "__script_class__", False) or _is_own_class(value)):
         return _try_annotation(type(value))
     return kind
+
+
+def _is_own_class(value: object) -> bool:
+    """Whether the value is an object of a class that a program wrote in Python."""
+    cls = type(value)
+    top = cls.__module__.partition(".")[0]
+    return (
+        cls.__flags__ & _HEAP_TYPE != 0
+        and top not in ("torch", "numpy", *sys.stdlib_module_names)
+        and not isinstance(value, type | torch.nn.Module | Callable)
+        and any(inspect.isfunction(m) for m in vars(cls).values())
+    )
+
+
+_HEAP_TYPE = 1 << 9
 
 
 _shared: dict[tuple[object, ...], ModuleType] = {}
@@ -253,6 +272,7 @@ _CONTAINERS = {
     "Sequential": "list",
     "ModuleDict": "dict",
     "ParameterList": "list",
+    "ParameterDict": "dict",
 }
 
 

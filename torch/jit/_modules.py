@@ -5,6 +5,7 @@ A write to a table goes to the slot as well; writes of scripted code are mirrore
 from __future__ import annotations
 
 import collections
+import sys
 import typing
 import weakref
 
@@ -16,9 +17,8 @@ from torch.jit._module_types import ModuleType, add_properties, layout_of, type_
 _wrappers: weakref.WeakValueDictionary[typing.Any, typing.Any] = weakref.WeakValueDictionary()
 
 
+# A method of a scripted module, bound to it; its documentation is that of the Python method.
 class ScriptMethod(torch._C._ScriptMethodBase):
-    """A method of a scripted module, bound to it."""
-
     @property
     def graph(self):
         return self._function.graph
@@ -51,8 +51,12 @@ class ScriptMethod(torch._C._ScriptMethodBase):
     def owner(self):
         return self._self
 
-    def graph_for(self, *_args, **_kwargs):
-        return self.inlined_graph
+    @property
+    def __doc__(self) -> str | None:
+        return getattr(getattr(self._function.origin, "fn", None), "__doc__", None)
+
+    def graph_for(self, *args, **kwargs):
+        return self._function.graph_for(*args, **kwargs)
 
     def _debug_flush_compilation_cache(self) -> None:
         """Code is compiled once and kept with its function."""
@@ -93,7 +97,8 @@ class ScriptModule(torch.nn.Module, metaclass=ScriptMeta):
 
     def define(self, src: str) -> None:
         """Adds methods given as text, before the module is scripted."""
-        self.__dict__.setdefault("_defined_sources", []).append(src)
+        local = dict(sys._getframe(1).f_locals)
+        self.__dict__.setdefault("_defined_sources", []).append((src, local))
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -127,8 +132,6 @@ class RecursiveScriptModule(ScriptModule):
 
     def define(self, src: str) -> None:
         """Adds methods given as text."""
-        import sys
-
         from torch.jit._defined import define_methods
         from torch.jit._module_types import own_type
 
@@ -328,6 +331,8 @@ class RecursiveScriptModule(ScriptModule):
             return iter(self._modules)
         if self._has("__iter__"):
             return self._special("__iter__")()
+        if not self._script_type.container:
+            raise TypeError(f"'{self.original_name}' object is not iterable")
         return iter(self._modules.values())
 
     def __getitem__(self, index):
@@ -467,8 +472,14 @@ def _instantiate(module: torch.nn.Module, own_methods: bool, memo) -> RecursiveS
         if isinstance(module, RecursiveScriptModule):
             return module
     submodules: dict[str, torch.nn.Module] = {}
+    if "_modules" not in module.__dict__:
+        raise RuntimeError(
+            f"'{type(module).__name__}' has not been initialized, did you forget to call "
+            "'super().__init__()'?"
+        )
+    ignored = getattr(module, "__jit_ignored_attributes__", ())
     for name, sub in module._modules.items():
-        if sub is not None:
+        if sub is not None and name not in ignored:
             submodules[name] = (
                 sub if isinstance(sub, RecursiveScriptModule) else _instantiate(sub, False, memo)
             )
@@ -529,6 +540,7 @@ def _copy_python_parts(made: RecursiveScriptModule, module: torch.nn.Module) -> 
     for name, value in module.__dict__.items():
         if (
             name not in made.__dict__
+            and not isinstance(getattr(type(made), name, None), property)
             and name not in made._script_type.slots
             and name not in (made._script_type.constants)
             and not name.startswith("__")

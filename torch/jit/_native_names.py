@@ -20,6 +20,8 @@ def __getattr__(name: str):
         return CModule
     if name == "CompilationUnit":
         return torch.jit.CompilationUnit
+    if name == "_Await":
+        return torch.jit._Await
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 
@@ -169,11 +171,11 @@ def _jit_interpret_graph(graph: Graph, inputs) -> object:
     return _create_function_from_graph("graph", graph)(*inputs)
 
 
-def _freeze_module(module, preserved_attrs=(), freeze_interfaces=True, preserve_parameters=False):
+def _freeze_module(module, preservedAttrs=(), freezeInterfaces=True, preserveParameters=False):
     """A frozen copy of what `module._c` stands for."""
     from torch.jit._freeze import freeze
 
-    return freeze(getattr(module, "_module", module), list(preserved_attrs), check=False)._c
+    return freeze(getattr(module, "_module", module), list(preservedAttrs), check=False)._c
 
 
 def _jit_flatten(value: object):
@@ -212,6 +214,53 @@ def _get_graph_executor_optimize(new_setting: bool | None = None) -> bool:
 
 
 _optimizes = True
+
+
+def _jit_pass_create_autodiff_subgraphs(graph: Graph, threshold: int = 2) -> None:
+    """Parts of the graph that are differentiated as a whole."""
+    from torch.jit._autodiff import group
+
+    group(graph, None, threshold)
+
+
+def _jit_pass_loop_unrolling(graph: Graph) -> bool:
+    """Loops of a known, small length as straight code."""
+    from torch.jit._unroll import unroll_loops
+
+    return unroll_loops(graph)
+
+
+_jit_pass_constant_loop_unrolling = _jit_pass_loop_unrolling
+
+
+def _jit_pass_inline_fork_wait(graph: Graph) -> None:
+    """Forked calls that the graph waits for as plain calls, inlined."""
+    from torch.jit._rewrites import inline
+    from torch.jit._unroll import inline_forks
+
+    inline_forks(graph)
+    inline(graph)
+
+
+def _jit_pass_functional_to_inplace_activation(graph: Graph) -> bool:
+    """Activations of values that nobody else sees write into them."""
+    from torch.jit._unroll import activations_in_place
+
+    return activations_in_place(graph)
+
+
+def _jit_pass_inplace_to_functional_activation(graph: Graph) -> bool:
+    """Activations that write into their input become new values."""
+    from torch.jit._unroll import activations_out_of_place
+
+    return activations_out_of_place(graph)
+
+
+def _jit_pass_propagate_device(graph: Graph) -> bool:
+    """Types with devices, as far as they follow from the inputs."""
+    from torch.jit._device_pass import propagate
+
+    return propagate(graph)
 
 
 # ---- shapes and dtypes

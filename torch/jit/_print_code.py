@@ -343,11 +343,17 @@ class FunctionText:
         self.assign(node, depth, f"({self.use(node.inputs_list[0])}).{node.attrs['name']}({args})")
 
     def print_prim_fork(self, node: Node, depth: int) -> None:
-        name = self.fresh("__forked_function")
+        self.later_call(node, depth, "__forked_function", "fork")
+
+    def print_prim_awaitable(self, node: Node, depth: int) -> None:
+        self.later_call(node, depth, "__awaitable_function", "awaitable")
+
+    def later_call(self, node: Node, depth: int, hint: str, form: str) -> None:
+        name = self.fresh(hint)
         args = "".join(f"{self.use(v)}, " for v in node.inputs_list)
         self.put(depth, f"def {name}():")
         self.put(depth + 1, f"return {self.printer.function_name(node.attrs['function'])}({args})")
-        self.assign(node, depth, f"fork({name})")
+        self.assign(node, depth, f"{form}({name})")
 
     def print_prim_PythonOp(self, node: Node, depth: int) -> None:
         name = getattr(node.attrs["function"], "__name__", "function")

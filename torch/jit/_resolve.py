@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import cmath
+import collections
 import enum
 import functools
 import inspect
@@ -23,6 +25,7 @@ from torch.jit._sugar import (
     Overloaded,
     PythonObject,
     Sugar,
+    Tuple,
     Unused,
 )
 
@@ -34,7 +37,8 @@ _FORMS = (
     "all any range enumerate zip reversed list tuple dict sorted getattr hasattr isinstance super "
     "type"
 ).split()
-_MATH = {"remainder": "aten::mathremainder", "pow": "aten::pow", "fabs": "aten::fabs"}
+_MATH = {"remainder": "aten::mathremainder", "pow": "aten::pow", "fabs": "aten::fabs",
+         "phase": "aten::angle", "rect": "aten::polar"}  # fmt: skip
 
 
 def number_of(value: object) -> int:
@@ -50,6 +54,9 @@ def _forms() -> dict[int, Form]:
         "annotate": [jit.annotate],
         "fork": [jit.fork, jit._fork],
         "wait": [jit.wait, jit._wait],
+        "awaitable": [jit._awaitable],
+        "awaitable_nowait": [jit._awaitable_nowait],
+        "awaitable_wait": [jit._awaitable_wait],
         "isinstance": [jit.isinstance],
         "is_scripting": [jit.is_scripting],
         "is_tracing": [jit.is_tracing, torch._C._get_tracing_state],
@@ -57,6 +64,9 @@ def _forms() -> dict[int, Form]:
         "nothing": [warnings.filterwarnings, warnings.simplefilter],
         "warn": [warnings.warn],
         "check": [torch._assert],
+        "dict": [collections.OrderedDict],
+        "slice": [slice],
+        "unwrap_optional": [jit._unwrap_optional],
     }
     never = ["has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"]
     for name in never:
@@ -100,10 +110,10 @@ def _operators() -> dict[int, str]:
                 if schemas(full, composed=False):
                     table[id(thing)] = full
                     break
-    for name in dir(math):
-        thing = getattr(math, name)
+    for name, thing in (*vars(math).items(), *vars(cmath).items()):
         full = _MATH.get(name, "aten::" + name)
-        if callable(thing) and schemas(full, composed=False):
+        known = schemas(full, composed=False)
+        if callable(thing) and any(s.builtin is not None for s in known):
             table[id(thing)] = full
     import operator
 
@@ -178,6 +188,15 @@ def sugar(thing: object, c=None) -> Sugar:
         thing = replacement
     if isinstance(thing, torch._ops.OpOverloadPacket | torch._ops.OpOverload):
         return _registered(thing)
+    if thing is torch.unique or thing is torch.unique_consecutive:
+        return Unique(thing is torch.unique_consecutive)
+    if id(thing) in _repeated():
+        return Repeated(_repeated()[id(thing)])
+    if thing is math.prod:
+        from torch.jit._function import script_python
+        from torch.jit._functional import product
+
+        return Function(script_python(product))
     own = library_function(thing)
     if own is not None:
         return own
@@ -320,6 +339,56 @@ class BooleanDispatch(Sugar):
         return sugar(if_true if flag else if_false, c).call(c, args, kwargs)
 
 
+class Repeated(Sugar):
+    """torch.nn.modules.utils._pair and its kind: one number becomes a list of several."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def call(self, c, args, kwargs):
+        value = c.as_value(args[0])
+        if value.type() in (T.Int, T.Float):
+            return c.make_list([value] * self.count)
+        return value
+
+
+@functools.cache
+def _repeated() -> dict[int, int]:
+    from torch.nn.modules import utils
+
+    names = ("_single", "_pair", "_triple", "_quadruple")
+    return {id(getattr(utils, name)): n for n, name in enumerate(names, 1)}
+
+
+class Unique(Sugar):
+    """torch.unique and unique_consecutive: how many results there are depends on constant flags."""
+
+    def __init__(self, consecutive: bool) -> None:
+        self.consecutive = consecutive
+
+    def call(self, c, args, kwargs):
+        from torch.jit._indexing import constant_of
+
+        flags = ["return_inverse", "return_counts", "dim"]
+        names = ["input", *([] if self.consecutive else ["sorted"]), *flags]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        try:
+            inverse, counts = (constant_of(given[n]) if n in given else False for n in flags[:2])
+        except LookupError:
+            c.fail("return_inverse and return_counts of unique must be constants")
+        order = given.get("sorted") or c.const(True)
+        dim = c.as_value(given["dim"]) if "dim" in given else c.none()
+        asked = [c.const(bool(inverse)), c.const(bool(counts))]
+        if self.consecutive:
+            made = c.op("aten::unique_consecutive", [given["input"], *asked, dim])
+        elif dim.type() is T.NoneT:
+            made = c.op("aten::_unique2", [given["input"], order, *asked])
+        else:
+            made = c.op("aten::unique_dim", [given["input"], dim, order, *asked])
+        kept = [made.items[i] for i, want in enumerate((True, inverse, counts)) if want]
+        return kept[0] if len(kept) == 1 else Tuple(kept)
+
+
 def _class(cls: type, c) -> Sugar:
     from torch.jit._annotations import type_of_class
 
@@ -338,4 +407,15 @@ def _class(cls: type, c) -> Sugar:
     except (TypeError, OSError) as e:
         if c is None:
             raise
-        c.fail(f"{e}")
+        return UnusableClass(cls, str(e))
+
+
+class UnusableClass(PythonObject):
+    """A class that scripted code cannot make objects of; says why when it is called."""
+
+    def __init__(self, cls: type, why: str) -> None:
+        super().__init__(cls)
+        self.why = why
+
+    def call(self, c, args, kwargs):
+        c.fail(self.why)

@@ -6,7 +6,8 @@ from torch.jit._ir import Block, Graph, Node, Value, copy_node
 
 _EFFECTS = frozenset(
     "prim::SetAttr prim::RaiseException prim::Print prim::CallFunction prim::CallMethod "
-    "prim::PythonOp prim::fork aten::wait aten::warn aten::set_grad_enabled aten::manual_seed "
+    "prim::PythonOp prim::fork prim::awaitable_wait aten::wait aten::warn "
+    "aten::set_grad_enabled aten::manual_seed "
     "prim::ListUnpack aten::requires_grad_ aten::retain_grad prim::CreateObject".split()
 )
 _RANDOM = (

@@ -9,6 +9,7 @@ import sys
 
 import torch
 from torch.jit._function import ScriptFunction, script_python
+from torch.jit._ir import Graph
 
 
 def script(obj):
@@ -118,6 +119,19 @@ class CompilationUnit:
             return self.__dict__["_functions"][name]
         except KeyError:
             raise AttributeError(f"'CompilationUnit' has no attribute '{name}'") from None
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        """The function of that name, or None."""
+        return self._functions.get(name)
+
+    def create_function(
+        self, name: str, graph: Graph, shouldMangle: bool = False
+    ) -> ScriptFunction:
+        """Adds a function that runs a graph."""
+        from torch.jit._native_names import _create_function_from_graph
+
+        made = self._functions[name] = _create_function_from_graph(name, graph)
+        return made
 
     def get_functions(self) -> list[ScriptFunction]:
         return list(self._functions.values())

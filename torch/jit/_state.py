@@ -4,8 +4,8 @@ off), and what was compiled."""
 from __future__ import annotations
 
 import os
-import weakref
 
+from torch.jit._function import _scripted as _jit_caching_layer  # noqa: F401
 from torch.jit._script import CompilationUnit
 
 
@@ -21,7 +21,6 @@ class EnabledProxy:
 
 _enabled = EnabledProxy()
 _python_cu = CompilationUnit()
-_jit_caching_layer: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
 
 
 def disable() -> None:

@@ -5,7 +5,6 @@ how it is called and how it becomes a value."""
 from __future__ import annotations
 
 import ast
-import typing
 
 from torch.jit import _types as T
 from torch.jit._ir import Value
@@ -78,7 +77,8 @@ class Tuple(Sugar):
     def attr(self, c, name):
         if name in self.names:
             return self.items[self.names.index(name)]
-        c.fail(f"a tuple has no attribute '{name}'")
+        kind = self.value(c).type().annotation_str
+        c.fail(f"'{kind}' object has no attribute or method '{name}'")
 
     def item(self, c, index):
         if isinstance(index, int):
@@ -100,7 +100,7 @@ class PythonObject(Sugar):
         if known is not None:
             return c.const(self.python, known)
         c.fail(
-            f"Python value of type '{type(self.python).__name__}' cannot be used as a value. "
+            f"python value of type '{type(self.python).__name__}' cannot be used as a value. "
             f"Perhaps "
             "it is a closed over global variable? If so, please consider passing it in as an "
             "argument "
@@ -113,9 +113,8 @@ class PythonObject(Sugar):
         try:
             found = getattr(self.python, name)
         except AttributeError:
-            kind = "module" if isinstance(self.python, type(typing)) else "object"
             label = getattr(self.python, "__name__", type(self.python).__name__)
-            c.fail(f"{kind} '{label}' has no attribute '{name}'")
+            c.fail(f"'{label}' object has no attribute {name}")
         return sugar(found, c)
 
     def call(self, c, args, kwargs):
@@ -283,6 +282,15 @@ class Class(Sugar):
             if name in self.type.constants:
                 return Constant(*self.type.constants[name])
         c.fail(f"{self.what} has no attribute '{name}'")
+
+
+class Slice(Sugar):
+    """slice(...), for an index; `node` is its syntax with bounds that are already computed."""
+
+    what = "a slice"
+
+    def __init__(self, node: ast.Slice) -> None:
+        self.node = node
 
 
 class Blank(Sugar):

@@ -12,6 +12,7 @@ _KINDS = (
     "Tuple Optional Union Future Class Interface Enum PyObject AnyList AnyTuple StreamObj Function"
 ).split()
 _CODES = {name + "Type": code for code, name in enumerate(_KINDS)}
+_CODES["AwaitType"] = _CODES["FutureType"]  # a future that nobody has begun
 
 
 class Type:
@@ -269,6 +270,11 @@ class ListType(_Generic):
 
     kind_name = "ListType"
 
+    def __init__(self, element: Type | None = None) -> None:
+        if element is None:
+            raise RuntimeError("Can not create ListType with None type")
+        super().__init__(element)
+
     def __repr__(self) -> str:
         return f"{self.element}[]"
 
@@ -309,6 +315,19 @@ class FutureType(_Generic):
     @property
     def annotation_str(self) -> str:
         return f"Future[{self.element.annotation_str}]"
+
+
+class AwaitType(_Generic):
+    """Await[T]: a call that is made when its result is needed."""
+
+    kind_name = "AwaitType"
+
+    def __repr__(self) -> str:
+        return f"Await({self.element})"
+
+    @property
+    def annotation_str(self) -> str:
+        return f"Await[{self.element.annotation_str}]"
 
 
 class DictType(Type):
@@ -361,6 +380,7 @@ class TupleType(Type):
         self.names = names
         self.qualified_name = qualified_name
         self.defaults = dict(defaults)
+        self.open_fields: set[str] = set()  # that no annotation gives a type
         self.python = None
 
     def elements(self) -> list[Type]:
@@ -447,6 +467,7 @@ class ClassType(Type):
         self.pre_hooks: list[typing.Any] = []
         self.complete = True
         self.ignored: dict[str, typing.Any] = {}
+        self.class_attributes: set[str] = set()  # that Python has and scripted code has not
 
     def name(self) -> str:
         return self.qualified_name.rpartition(".")[2]
@@ -488,6 +509,7 @@ for _cls in (
     ListType,
     OptionalType,
     FutureType,
+    AwaitType,
     DictType,
     UnionType,
     TupleType,
@@ -525,7 +547,7 @@ def union(*types: Type) -> Type:
         return kept[0]
     if len(kept) == 2 and NoneT in kept:
         return optional(kept[0] if kept[1] is NoneT else kept[1])
-    return UnionType.of(*sorted(kept, key=lambda t: t.annotation_str.lower()))
+    return UnionType.of(*sorted(kept, key=lambda t: str(t).lower()))
 
 
 def members(type: Type) -> tuple[Type, ...]:
@@ -559,15 +581,50 @@ def is_subtype(a: Type, b: Type) -> bool:
         return len(a.contained) == len(b.contained) and all(
             map(is_subtype, a.contained, b.contained)
         )
-    if isinstance(a, FutureType) and isinstance(b, FutureType):
+    if isinstance(a, FutureType | AwaitType) and type(a) is type(b):
         return is_subtype(a.element, b.element)
     if isinstance(b, InterfaceType):
-        if isinstance(a, ClassType):
-            return all(name in a.methods or name in a.ignored for name in b.schemas)
-        return isinstance(a, InterfaceType) and set(b.schemas) <= set(a.schemas)
+        return isinstance(a, ClassType | InterfaceType) and not why_no_interface(a, b)
     if isinstance(a, EnumType) and isinstance(b, EnumType):
         return a.name == b.name
     return False
+
+
+def why_no_interface(a: Type, b: Type) -> str:
+    """What keeps values of the class or interface `a` from being values of the interface `b`;
+    empty when nothing does, or `b` is no interface."""
+    if isinstance(b, OptionalType):
+        b = b.element
+    if not isinstance(b, InterfaceType) or not isinstance(a, ClassType | InterfaceType):
+        return ""
+    if b.is_module and not a.is_module:
+        return f"\n'{a}': only a ScriptModule class can be subtype of module interface '{b}'"
+    own = a.methods if isinstance(a, ClassType) else a.schemas
+    for name, wanted in b.schemas.items():
+        found = own.get(name)
+        if found is None and isinstance(a, ClassType) and hasattr(a, "make_method"):
+            found = a.make_method(name)
+        if found is None and not (isinstance(a, ClassType) and name in a.ignored):
+            return f"\nClass '{a}' does not have method '{name}' but interface '{b}' requires it"
+        if hasattr(found, "declare") and not _compatible(found, wanted):
+            return (
+                f"\nMethod '{name}' of '{a}' is not compatible with interface '{b}': it is "
+                f"{found.schema} but should be {wanted.schema}"
+            )
+    return ""
+
+
+def _compatible(found: typing.Any, wanted: typing.Any) -> bool:
+    """Whether a method takes all that the interface allows and returns what it promises."""
+    found.declare()
+    if len(found.arguments) != len(wanted.arguments):
+        return False
+    pairs = zip(found.arguments[1:], wanted.arguments[1:], strict=True)
+    if not all(is_subtype(theirs.type, ours.type) for ours, theirs in pairs):
+        return False
+    if found.returns is None:
+        found.ensure_compiled()
+    return found.returns is None or is_subtype(found.returns, wanted.returns)
 
 
 def _knows_as_much(a: TensorType, b: SizedTensor) -> bool:

@@ -10,10 +10,16 @@ class FrontendError(Exception):
 
     def __init__(self, place: Place | None, message: str) -> None:
         self.source_range, self.msg = place, message
+        self.calls = ""
         super().__init__(message)
 
+    def called_from(self, text: str) -> None:
+        """Adds the call that led to the function with the error."""
+        self.calls += text
+
     def __str__(self) -> str:
-        return f"{self.msg}:\n{self.source_range.text()}" if self.source_range else self.msg
+        where = f":\n{self.source_range.text()}" if self.source_range else ""
+        return f"{self.msg}{where}{self.calls}"
 
 
 class NotSupportedError(FrontendError):
