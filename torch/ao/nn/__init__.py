@@ -1,5 +1,5 @@
 """Modules with quantized weights, modules that train for them, and fused modules."""
 
-from torch.ao.nn import intrinsic, qat, quantized
+from torch.ao.nn import intrinsic, qat, quantizable, quantized, sparse
 
-__all__ = ["intrinsic", "qat", "quantized"]
+__all__ = ["intrinsic", "qat", "quantizable", "quantized", "sparse"]

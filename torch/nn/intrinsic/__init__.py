@@ -1,7 +1,5 @@
 """The old name of torch.ao.nn.intrinsic, imported when a name of it is asked for."""
 
-import importlib
+from torch._moved import names_of
 
-
-def __getattr__(name: str) -> object:
-    return getattr(importlib.import_module("torch.ao.nn.intrinsic"), name)
+__getattr__ = names_of("torch.nn.intrinsic")

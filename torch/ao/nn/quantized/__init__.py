@@ -1,57 +1,9 @@
-"""Modules from quantized tensors to quantized tensors."""
+"""Modules and functions from quantized tensors to quantized tensors; `dynamic` takes float tensors,
+`reference` says in float arithmetic what the others compute."""
 
-from torch.ao.nn.quantized import dynamic
-from torch.ao.nn.quantized.activations import (
-    ELU,
-    BatchNorm2d,
-    BatchNorm3d,
-    BNReLU2d,
-    BNReLU3d,
-    DeQuantize,
-    Hardswish,
-    LeakyReLU,
-    Quantize,
-    ReLU6,
-    Sigmoid,
-)
-from torch.ao.nn.quantized.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvReLU1d,
-    ConvReLU2d,
-    ConvReLU3d,
-)
-from torch.ao.nn.quantized.functional_modules import (
-    FloatFunctional,
-    FXFloatFunctional,
-    QFunctional,
-)
-from torch.ao.nn.quantized.linear import Linear, LinearPackedParams, LinearReLU
+from torch.ao.nn.quantized.modules import *  # noqa: F403  # isort: skip
+from torch.ao.nn.quantized.modules import __all__ as _MODULES
 
-__all__ = [
-    "BNReLU2d",
-    "BNReLU3d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvReLU1d",
-    "ConvReLU2d",
-    "ConvReLU3d",
-    "DeQuantize",
-    "ELU",
-    "FXFloatFunctional",
-    "FloatFunctional",
-    "Hardswish",
-    "LeakyReLU",
-    "Linear",
-    "LinearPackedParams",
-    "LinearReLU",
-    "QFunctional",
-    "Quantize",
-    "ReLU6",
-    "Sigmoid",
-    "dynamic",
-]
+from torch.ao.nn.quantized import dynamic, functional, modules, reference  # isort: skip
+
+__all__ = [*_MODULES, "dynamic", "functional", "modules", "reference"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.ao.nn.quantized._weights import OnGrid, output_grid
+from torch.ao.nn.quantized.modules.utils import OnGrid, output_grid
 
 
 class FloatFunctional(nn.Module):

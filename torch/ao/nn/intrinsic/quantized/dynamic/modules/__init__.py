@@ -1,0 +1,5 @@
+"""Fused modules on float tensors, whose grids are found at each call."""
+
+from torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu import LinearReLU
+
+__all__ = ["LinearReLU"]

@@ -1,0 +1,5 @@
+"""The old name of torch.ao.nn.quantizable, imported when a name of it is asked for."""
+
+from torch._moved import names_of
+
+__getattr__ = names_of("torch.nn.quantizable")
