@@ -91,7 +91,9 @@ def test_prepare_and_convert_give_a_model_close_to_the_float_one() -> None:
     observed = tq.prepare(fused)
     observed(x)
     made = tq.convert(observed)
-    assert isinstance(made.conv, quantized.ConvReLU2d) and isinstance(made.fc, quantized.Linear)
+    assert isinstance(made.conv, intrinsic.quantized.ConvReLU2d) and isinstance(
+        made.fc, quantized.Linear
+    )
     assert isinstance(made.sum, quantized.QFunctional) and made.fc.weight().dtype is torch.qint8
     assert (made(x) - expected).abs().max() < 0.05 * expected.abs().max()
     assert not any(isinstance(m, tq.ObserverBase) for m in made.modules())
@@ -113,7 +115,12 @@ def test_quantize_dynamic_linear_layers_are_swapped(dtype: torch.dtype, bound: f
     x = seeded(5, 16)
     assert (made(x) - model(x)).abs().max() < bound
     keys = list(made.state_dict())
-    assert keys[:2] == ["0._packed_params.dtype", "0._packed_params._packed_params"]
+    assert keys[:4] == [
+        "0.scale",
+        "0.zero_point",
+        "0._packed_params.dtype",
+        "0._packed_params._packed_params",
+    ]
 
 
 def test_quantize_dynamic_names_choose_modules() -> None:

@@ -12,8 +12,10 @@ _CELL = (
 
 
 def _gates(x: Tensor, weight: ScriptObject) -> Tensor:
-    """The packed weight carries its bias."""
-    return torch.ops.quantized.linear_dynamic(x, weight, True)
+    """The packed weight carries its bias, and is of levels or of float16."""
+    if weight.unpack()[0].is_quantized:
+        return torch.ops.quantized.linear_dynamic(x, weight, True)
+    return torch.ops.quantized.linear_dynamic_fp16(x, weight)
 
 
 def lstm_step(from_input: Tensor, from_state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:

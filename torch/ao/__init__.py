@@ -1,12 +1,11 @@
-"""Quantization, and the names of pruning. What is not there yet raises NotImplementedError."""
+"""Quantization, pruning and the comparison of quantized models, imported when asked for."""
 
-from torch import _later
+import importlib
 
-_SUBMODULES = _later.install(
-    __name__,
-    """
-    nn.intrinsic.qat: ConvBn2d ConvBnReLU2d freeze_bn_stats update_bn_stats
-    pruning: BaseSparsifier WeightNormSparsifier
-    """,
-)
-__getattr__ = _later.submodules(__name__, {*_SUBMODULES, "nn", "quantization"})
+_PARTS = ("nn", "ns", "pruning", "quantization")
+
+
+def __getattr__(name: str) -> object:
+    if name in _PARTS:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,13 @@
-"""Quantization of models: observers, fake quantizers, configurations, and flows of eager mode."""
+"""Quantization of models: observers, fake quantizers, configurations, and the flows of eager mode,
+of graphs (`quantize_fx`, `quantize_pt2e`) and of scripts (`quantize_jit`)."""
 
-from torch import _later
 from torch.ao.quantization import fake_quantize as _fake_quantize
 from torch.ao.quantization import fuse_modules as _fuse_modules
+from torch.ao.quantization import fuser_method_mappings as _fusers
 from torch.ao.quantization import observer as _observer
 from torch.ao.quantization import qconfig as _qconfig
+from torch.ao.quantization import qconfig_mapping as _qconfig_mapping
+from torch.ao.quantization import quant_type as _quant_type
 from torch.ao.quantization import quantization_mappings as _mappings
 from torch.ao.quantization import quantize as _quantize
 from torch.ao.quantization import stubs as _stubs
@@ -25,27 +28,25 @@ def _public(module: object, *skip: str) -> dict[str, object]:
 
 
 _NAMES: dict[str, object] = {}
-for _part in (_observer, _fake_quantize, _qconfig, _mappings, _fuse_modules, _quantize, _stubs):
-    _NAMES.update(_public(_part, "Mapping", "Specification", "annotations"))
+for _part in (
+    _observer,
+    _fake_quantize,
+    _qconfig,
+    _mappings,
+    _fusers,
+    _fuse_modules,
+    _quantize,
+    _stubs,
+    _quant_type,
+    _qconfig_mapping,
+):
+    _NAMES.update(_public(_part, "Mapping", "Specification", "annotations", "Fuser"))
 for _part in (_observer, _fake_quantize, _qconfig):
     _NAMES.update({n: v for n, v in vars(_part).items() if n.startswith(("default_", "float"))})
+_NAMES["QConfigAny"] = _qconfig.QConfigAny
+_NAMES["ObserverOrFakeQuantize"] = _observer.ObserverBase | _fake_quantize.FakeQuantizeBase
 
 globals().update(_NAMES)
-
-# Graph modes: the names exist, starting one raises NotImplementedError.
-_LATER = _later.names(
-    __name__,
-    "QConfigMapping get_default_qconfig_mapping get_default_qat_qconfig_mapping quantize_jit "
-    "quantize_dynamic_jit prepare_jit convert_jit",
-)
-globals().update(_LATER)
-_later.install(
-    __name__,
-    """
-    quantize_fx: prepare_fx prepare_qat_fx convert_fx fuse_fx
-    utils: get_qparam_dict
-    """,
-)
 
 
 def default_eval_fn(model: _Module, calib_data: object) -> None:
@@ -54,4 +55,4 @@ def default_eval_fn(model: _Module, calib_data: object) -> None:
         model(data)
 
 
-__all__ = sorted([*_NAMES, *_LATER, "default_eval_fn"])
+__all__ = sorted([*_NAMES, "default_eval_fn"])

@@ -191,9 +191,35 @@ default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_arg
     qscheme=torch.per_channel_symmetric,
     **_SYMMETRIC_WEIGHT,
 )
+_EVEN = {"quant_min": -127, "quant_max": 127, "dtype": torch.qint8}
+fused_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=obs.MovingAverageMinMaxObserver,
+    qscheme=torch.per_tensor_symmetric,
+    eps=2**-12,
+    **_EVEN,
+)
+fused_per_channel_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
+    observer=obs.MovingAveragePerChannelMinMaxObserver,
+    qscheme=torch.per_channel_symmetric,
+    eps=2**-12,
+    **_EVEN,
+)
+_ROWS = {
+    "observer": obs.MovingAveragePerChannelMinMaxObserver,
+    "qscheme": torch.per_channel_affine_float_qparams,
+    "ch_axis": 0,
+    "averaging_constant": 1,
+}
+default_embedding_fake_quant = FakeQuantize.with_args(**_ACTIVATION, **_ROWS)
+default_embedding_fake_quant_4bit = FakeQuantize.with_args(dtype=torch.quint4x2, **_ROWS)
+default_histogram_fake_quant = FakeQuantize.with_args(
+    observer=obs.HistogramObserver, qscheme=_AFFINE, reduce_range=True, **_ACTIVATION
+)
 default_fixed_qparams_range_neg1to1_fake_quant = FixedQParamsFakeQuantize.with_args(
     observer=obs.default_fixed_qparams_range_neg1to1_observer
 )
 default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args(
     observer=obs.default_fixed_qparams_range_0to1_observer
 )
+default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
+default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant

@@ -13,6 +13,20 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.ao.quantization._granularity import (  # noqa: F401
+    AffineQuantizedObserverBase,
+    Granularity,
+    MappingType,
+    PerAxis,
+    PerBlock,
+    PerGroup,
+    PerRow,
+    PerTensor,
+    PerToken,
+    TorchAODType,
+    ZeroPointDomain,
+    get_block_size,
+)
 
 _SYMMETRIC = (torch.per_tensor_symmetric, torch.per_channel_symmetric)
 _PER_CHANNEL = (
@@ -67,6 +81,9 @@ def _with_args(cls_or_self: type | _Maker, **kwargs: object) -> _Maker:
 def _with_callable_args(cls_or_self: type, **kwargs: Callable[[], object]) -> _Maker:
     """The same with arguments that are computed each time."""
     return _Maker(partial(cls_or_self)).with_callable_args(**kwargs)
+
+
+_PartialWrapper = _Maker
 
 
 class ObserverBase(ABC, nn.Module):
@@ -379,12 +396,14 @@ class FixedQParamsObserver(ObserverBase):
         zero_point: int,
         dtype: torch.dtype = torch.quint8,
         qscheme: torch.qscheme = torch.per_tensor_affine,
+        quant_min: int = 0,
+        quant_max: int = 255,
         is_dynamic: bool = False,
-        **levels: int,
+        **kwargs: object,
     ) -> None:
         super().__init__(dtype, is_dynamic)
         self.qscheme = qscheme
-        self.quant_min, self.quant_max = levels.get("quant_min", 0), levels.get("quant_max", 255)
+        self.quant_min, self.quant_max = quant_min, quant_max
         for name, value in (("scale", float(scale)), ("zero_point", int(zero_point))):
             kind = torch.float32 if name == "scale" else torch.int32
             self.register_buffer(name, torch.tensor([value], dtype=kind))
@@ -440,6 +459,19 @@ class NoopObserver(ObserverBase):
         raise RuntimeError("calculate_qparams should not be called for NoopObserver")
 
 
+class ReuseInputObserver(ObserverBase):
+    """Stands for the observer of the input: the output of an operator that only moves values."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.quint8, is_dynamic=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        raise RuntimeError("calculate_qparams should not be called for ReuseInputObserver")
+
+
 class RecordingObserver(ObserverBase):
     """Keeps a copy of every tensor."""
 
@@ -477,16 +509,61 @@ per_channel_weight_observer_range_neg_127_to_127 = default_per_channel_weight_ob
 default_float_qparams_observer = _with_args(PerChannelMinMaxObserver, dtype=torch.quint8, **_REAL)
 default_float_qparams_observer_4bit = default_float_qparams_observer.with_args(dtype=torch.quint4x2)
 default_dynamic_quant_observer = _with_args(
-    PlaceholderObserver, is_dynamic=True, dtype=torch.quint8, quant_min=0, quant_max=255
+    PlaceholderObserver, dtype=torch.quint8, quant_min=0, quant_max=255, is_dynamic=True
 )
+_BYTES = {"dtype": torch.quint8, "quant_min": 0, "quant_max": 255}
 default_fixed_qparams_range_neg1to1_observer = _with_args(
-    FixedQParamsObserver, scale=2 / 256, zero_point=128
+    FixedQParamsObserver, scale=2 / 256, zero_point=128, **_BYTES
 )
 default_fixed_qparams_range_0to1_observer = _with_args(
-    FixedQParamsObserver, scale=1 / 256, zero_point=0
+    FixedQParamsObserver, scale=1 / 256, zero_point=0, **_BYTES
 )
 default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer
 default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
-default_reuse_input_observer = NoopObserver
+default_reuse_input_observer = ReuseInputObserver
 default_placeholder_observer = PlaceholderObserver
 default_debug_observer = RecordingObserver
+
+
+# ---- observers of a whole model
+def _is_activation_post_process(module: object) -> bool:
+    """Whether a module, or a scripted one, is an observer or a fake quantizer."""
+    from torch.ao.quantization.fake_quantize import FakeQuantizeBase
+
+    kinds = (ObserverBase, FakeQuantizeBase, AffineQuantizedObserverBase)
+    return isinstance(module, kinds) or _is_observer_script_module(module, "")
+
+
+def _is_observer_script_module(mod: object, obs_type_name: str) -> bool:
+    if not isinstance(mod, torch.jit.RecursiveScriptModule):
+        return False
+    # The qualified name tells a scripted observer; a fresh class may carry a number.
+    name = str(getattr(mod, "_c", mod)._type()) if hasattr(mod, "_c") else ""
+    return "torch.ao.quantization.observer" in name or "torch.ao.quantization.fake_quantize" in name
+
+
+def _in_observer(key: str) -> bool:
+    return "observer" in key or "activation_post_process" in key
+
+
+def get_observer_state_dict(mod: nn.Module) -> dict[str, Tensor]:
+    """What the observers of a model have seen: the entries of its state that belong to them."""
+    return type(mod.state_dict())(
+        (key, value) for key, value in mod.state_dict().items() if _in_observer(key)
+    )
+
+
+def load_observer_state_dict(mod: nn.Module, obs_dict: dict[str, Tensor]) -> None:
+    """Gives the observers of a model what others have seen. Every observer needs its entries."""
+    missing: list[str] = []
+    unexpected: list[str] = []
+    for name, module in mod.named_modules():
+        prefix = name + "."
+        if _is_activation_post_process(module):
+            module._load_from_state_dict(obs_dict, prefix, {}, False, missing, unexpected, [])
+    for key in missing:
+        if _in_observer(key):
+            raise Exception(f"Missing keys for observer {key} in state_dict")
+    for key in unexpected:
+        if _in_observer(key):
+            raise Exception(f"Unexpected keys for observer {key} in state_dict")

@@ -1,0 +1,1 @@
+"""What chooses the zeros of a weight."""
