@@ -1,0 +1,1 @@
+"""What torch.onnx is made of; its names may change."""
