@@ -202,6 +202,10 @@ class Constraint:
 
 
 def _signature_of(f: Callable[..., object]) -> inspect.Signature:
+    if isinstance(f, torch.jit.ScriptModule):
+        names = [argument.name for argument in f.forward.schema.arguments[1:]]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind) for name in names])
     if isinstance(f, torch.nn.Module):
         return inspect.signature(f.forward)
     return inspect.signature(f)

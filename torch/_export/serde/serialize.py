@@ -9,7 +9,7 @@ import io
 import json
 
 import torch
-from torch._export.serde import schema
+from torch._export.serde import _records, schema
 from torch._export.serde._read import ProgramReader
 from torch._export.serde._write import SerializeError, program_record
 from torch._export.serde.schema import SCHEMA_VERSION
@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 OPSET = {"aten": 10}
+
+torch._C._export = _records  # records of programs, by the name that PyTorch's programs know
 
 
 class ExtensionHandler:
