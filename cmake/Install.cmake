@@ -30,7 +30,7 @@ endif()
 set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "*.cuh")
 install(DIRECTORY c10 DESTINATION ${include_dir} ${headers})
 install(DIRECTORY aten/src/ATen DESTINATION ${include_dir} ${headers})
-install(DIRECTORY torch/csrc DESTINATION ${include_dir}/torch ${headers})
+install(DIRECTORY torch/csrc torch/headeronly DESTINATION ${include_dir}/torch ${headers})
 install(DIRECTORY torch/csrc/api/include/ DESTINATION ${include_dir} OPTIONAL
   ${headers})
 install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/ DESTINATION ${include_dir} ${headers})

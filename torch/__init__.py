@@ -334,6 +334,7 @@ def compiled_with_cxx11_abi() -> bool:
 
 # Public name -> module that defines it, where that is not a submodule of the same name.
 _LAZY = {
+    "fused_moving_avg_obs_fake_quant": "torch._composed_ops.fake_quantise",
     "has_cuda": "torch.version",
     "_nested_view_from_buffer": "torch.nested",
     "_scaled_mm": "torch._float8_product",

@@ -114,7 +114,7 @@ def _with_options(
 
 def _checked_options(options: dict[str, object]) -> dict[str, object]:
     """Settings of the compiler under their real names; unknown names and other types are errors."""
-    from torch._inductor import config
+    from torch._inductor import config, settings
 
     known = config.get_config_copy()
     found: dict[str, object] = {}
@@ -131,6 +131,7 @@ def _checked_options(options: dict[str, object]) -> dict[str, object]:
                 f"{type(usual).__name__}"
             )
         found[name] = value
+    settings.tell(found)
     return found
 
 

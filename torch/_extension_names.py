@@ -132,7 +132,7 @@ def _get_accelerator(check=None):
 
 def _get_privateuse1_backend_name() -> str:
     """The name of the device type left to other packages."""
-    return "privateuseone"
+    return torch.device("privateuseone").type
 
 
 # The library is built with the C++11 library ABI: see torch.compiled_with_cxx11_abi.

@@ -171,10 +171,11 @@ class FileCheck:
         """A match of the regular expression comes next."""
         return self._add("CHECK-REGEX", pattern)
 
-    def run(self, *texts: object) -> None:
+    def run(self, *texts: object, checks_file: object = None, test_file: object = None) -> None:
         """run(text), or run(annotated, text) with "# CHECK: ..." in the lines of the first. Raises
         RuntimeError at the first check that fails."""
         self._has_run = True
+        texts += tuple(t for t in (checks_file, test_file) if t is not None)
         if len(texts) not in (1, 2):
             raise TypeError(f"FileCheck.run() takes one or two texts, got {len(texts)}")
         if len(texts) == 2:

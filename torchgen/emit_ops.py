@@ -137,6 +137,24 @@ def functions_header(bases: list[str]) -> str:
     return BANNER + "#pragma once\n" + "".join(f"#include <ATen/ops/{b}.h>\n" for b in bases)
 
 
+def meta_functions(model: Model) -> str:
+    """at::meta::add(a, b): what at::add would return, as a tensor without memory. One function per
+    name takes whatever at:: takes; its tensors may be on any device."""
+    names = {
+        form.name
+        for ops in model.by_base().values()
+        for op in ops
+        if "function" in op.variants and not op.schema.is_out and op.schema.args
+        for form in _forms(op, methods=False)
+        if not form.name.endswith("_")
+    }
+    parts = [BANNER, "#pragma once\n#include <ATen/Functions.h>\n#include <ATen/MetaImage.h>\n"]
+    parts.append("\nnamespace at::meta {\n")
+    parts += [f"CRESSET_META_FUNCTION({name})\n" for name in sorted(names)]
+    parts.append("}  // namespace at::meta\n\n#undef CRESSET_META_FUNCTION\n")
+    return "".join(parts)
+
+
 def _front_end_function(form: _Form) -> str:
     """The same call in namespace torch, where the options' requires_grad counts."""
     ret = cpp.return_type(form.op.schema)
@@ -330,6 +348,7 @@ def emit(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
     by_base = model.by_base()
     files = {f"ATen/ops/{base}.h": ops_header(base, ops) for base, ops in by_base.items()}
     files["ATen/Functions.h"] = functions_header(list(by_base))
+    files["ATen/MetaFunctions.h"] = meta_functions(model)
     files["torch/csrc/autograd/generated/factories.h"] = front_end_factories(model)
     for family in ("fft", "linalg", "special"):
         header = f"torch/csrc/autograd/generated/{family}_namespace.h"

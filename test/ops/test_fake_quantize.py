@@ -89,3 +89,22 @@ def test_fake_quantisation_of_what_is_no_number_and_of_nothing():
 def test_fake_quantisation_refuses(call, error, phrase):
     with pytest.raises(error, match=phrase):
         call(torch.ones(3, 4))
+
+
+def test_fused_moving_average_first_call_takes_the_extremes_and_rounds_to_their_grid() -> None:
+    x = torch.tensor([[-1.0, 0.5], [2.0, 0.25]])
+    low, high = torch.tensor(float("inf")), torch.tensor(float("-inf"))
+    scale, zero = torch.ones(1), torch.zeros(1, dtype=torch.int32)
+    on = torch.tensor([1])
+    got = torch.fused_moving_avg_obs_fake_quant(
+        x, on, on, low, high, scale, zero, 0.01, 0, 255, 0, False, False
+    )
+    step = 3.0 / 255
+    assert (float(low), float(high), int(zero)) == (-1.0, 2.0, 85)
+    assert abs(float(scale) - step) < 1e-7
+    expected = np.round(x.numpy() / step) * step
+    assert np.allclose(got.numpy(), expected, atol=1e-6)
+    torch.fused_moving_avg_obs_fake_quant(
+        2 * x, on, on, low, high, scale, zero, 0.5, 0, 255, 0, False, False
+    )
+    assert (float(low), float(high)) == (-1.5, 3.0)

@@ -1,10 +1,12 @@
-"""The C++ front end as a program outside of the tree uses it: found by CMake, compiled, run, and
-compared with the same training in Python."""
+"""The C++ front end as programs outside of the tree use it: the examples are found by CMake,
+compiled and run, and print what their twins in Python compute."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,72 +15,121 @@ import torch
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "cpp"
 
 
-def _python_twin(steps: int, start: dict[str, torch.Tensor]) -> tuple[list[float], torch.nn.Module]:
-    class Net(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.hidden = torch.nn.Linear(2, 8)
-            self.output = torch.nn.Linear(8, 1)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.output(torch.tanh(self.hidden(x)))
-
-    net = Net()
-    net.load_state_dict(start)
-    x = torch.linspace(-1, 1, 32).view(16, 2)
-    y = (x[:, 0] * x[:, 1]).unsqueeze(1)
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = torch.nn.functional.mse_loss(net(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, net
+@pytest.fixture(scope="module")
+def twins() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("cpp_twins", EXAMPLES / "twins.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory: pytest.TempPathFactory, twins: ModuleType) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    twins.write_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("cmake") is None or shutil.which("c++") is None:
         pytest.skip("needs cmake and a C++ compiler")
     build = tmp_path_factory.mktemp("cpp")
     configure = ["cmake", "-S", str(EXAMPLES), "-B", str(build)]
     configure.append(f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}")
     subprocess.run([*configure, "-DCMAKE_CXX_FLAGS=-O0"], check=True, capture_output=True)
-    made = subprocess.run(["cmake", "--build", str(build)], capture_output=True, text=True)
+    made = subprocess.run(["cmake", "--build", str(build), "-j2"], capture_output=True, text=True)
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
-    return build / "regression"
+    return build
 
 
-@pytest.mark.slow
-def test_program_trains_as_python_does_and_exchanges_files(program: Path, tmp_path: Path) -> None:
-    torch.manual_seed(5)
-    start = {
-        "hidden.weight": torch.randn(8, 2),
-        "hidden.bias": torch.randn(8),
-        "output.weight": torch.randn(1, 8),
-        "output.bias": torch.randn(1),
-    }
-    torch.save(start, tmp_path / "start.pt")
-    command = [str(program), str(tmp_path / "end.pt"), str(tmp_path / "start.pt"), "20"]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    losses, net = _python_twin(20, start)
+def run(program: Path, *arguments: object) -> list[tuple[str, float]]:
+    command = [str(program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [(name, float(value)) for name, value in map(str.split, done.stdout.splitlines())]
+
+
+def assert_same_lines(found: list[tuple[str, float]], expected: list[tuple[str, float]]) -> None:
+    assert [name for name, _ in found] == [name for name, _ in expected]
     torch.testing.assert_close(
-        torch.tensor([float(line) for line in run.stdout.split()]), torch.tensor(losses)
+        torch.tensor([value for _, value in found]), torch.tensor([value for _, value in expected])
     )
-    saved = torch.load(tmp_path / "end.pt")
-    for name, value in net.state_dict().items():
-        layer, kind = name.split(".")
-        torch.testing.assert_close(saved[layer][kind], value, rtol=1e-4, atol=1e-5)
+
+
+# One worker builds the programs once for all of these.
+pytestmark = pytest.mark.xdist_group("cpp_examples")
 
 
 @pytest.mark.slow
-def test_program_given_a_damaged_file_says_so_and_ends(program: Path, tmp_path: Path) -> None:
+def test_regression_trains_as_python_does_and_exchanges_files(
+    programs: Path, twins: ModuleType, data: Path, tmp_path: Path
+) -> None:
+    end = tmp_path / "end.pt"
+    lines = run(programs / "regression", end, data / "regression.pt", 20)
+    assert_same_lines(lines, twins.regression(data, 20))
+    assert torch.load(end)["hidden"]["weight"].shape == (8, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mnist", "dcgan"])
+def test_training_on_pictures_prints_the_losses_of_python(
+    programs: Path, twins: ModuleType, data: Path, name: str
+) -> None:
+    lines = run(programs / name, data, data / f"{name}.pt", 2)
+    assert_same_lines(lines, getattr(twins, name)(data, 2))
+    if name == "mnist":
+        assert lines[-6][1] < lines[0][1]
+
+
+@pytest.mark.slow
+def test_own_dataset_read_by_workers_prints_the_losses_of_python(
+    programs: Path, twins: ModuleType, data: Path
+) -> None:
+    lines = run(programs / "custom_dataset", data / "table.csv", data / "custom_dataset.pt", 3)
+    assert_same_lines(lines, twins.custom_dataset(data, 3))
+
+
+@pytest.mark.slow
+def test_checkpoint_of_python_is_trained_on_and_read_back(
+    programs: Path, twins: ModuleType, data: Path, tmp_path: Path
+) -> None:
+    end = tmp_path / "end.pt"
+    lines = run(programs / "transfer", end, data / "transfer.pt", 10)
+    expected, state = twins.transfer(data, 10)
+    assert_same_lines(lines, expected)
+    saved = torch.load(end)
+    torch.testing.assert_close(saved["head"]["weight"], state["head.weight"])
+    torch.testing.assert_close(
+        saved["features"]["1"]["running_var"], state["features.1.running_var"]
+    )
+
+
+@pytest.mark.slow
+def test_gradients_of_gradients_and_own_functions_equal_those_of_python(
+    programs: Path, twins: ModuleType
+) -> None:
+    assert_same_lines(run(programs / "autograd", 9), twins.autograd(9))
+
+
+@pytest.mark.slow
+def test_own_operator_trains_in_both_languages(programs: Path, twins: ModuleType) -> None:
+    softplus = torch.nn.functional.softplus
+    expected = twins.custom_op(lambda x, beta: softplus(x, beta=beta), 5)
+    assert_same_lines(run(programs / "custom_op", 5), expected)
+    torch.ops.load_library(str(programs / "libexample_ops.so"))
+    assert_same_lines(twins.custom_op(torch.ops.example.smooth, 5), expected)
+    assert torch.ops.example.smooth(torch.empty(2, 3, device="meta"), 1.0).shape == (2, 3)
+    with pytest.raises(ValueError, match="beta must be positive"):
+        torch.ops.example.smooth(torch.ones(1), -1.0)
+
+
+@pytest.mark.slow
+def test_program_given_a_damaged_file_says_so_and_ends(programs: Path, tmp_path: Path) -> None:
     (tmp_path / "start.pt").write_bytes(b"not a zip file")
-    command = [str(program), str(tmp_path / "end.pt"), str(tmp_path / "start.pt"), "1"]
-    run = subprocess.run(command, capture_output=True, text=True)
+    command = [programs / "regression", tmp_path / "end.pt", tmp_path / "start.pt", "1"]
+    run = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     assert run.returncode == 1
     assert "not a zip file" in run.stderr
 

@@ -17,6 +17,14 @@ pytestmark = [
 ]
 
 SOURCE = """
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+// Containers of the standard library that extensions use without including them.
+int64_t distinct_grains(std::vector<int64_t> costs) {
+  std::set<int64_t> grains;
+  for (int64_t cost : costs) grains.insert(at::internal::GRAIN_SIZE / cost);
+  return static_cast<int64_t>(grains.size());
+}
 torch::Tensor add_one(torch::Tensor x) { return x + 1; }
 std::tuple<torch::Tensor, int64_t> reshaped(torch::Tensor x, std::vector<int64_t> size,
                                             std::optional<torch::Tensor> other) {
@@ -35,7 +43,9 @@ torch::Tensor undefined() { return {}; }
 void bad_index(torch::Tensor) { TORCH_CHECK_INDEX(false, "bad index ", 3); }
 void standard_error() { throw std::runtime_error("from the standard library"); }
 """
-FUNCTIONS = "add_one reshaped made doubled number value undefined bad_index standard_error".split()
+FUNCTIONS = (
+    "add_one reshaped made doubled number value undefined bad_index standard_error distinct_grains"
+).split()
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +74,10 @@ def test_tuples_lists_and_optionals_convert(extension) -> None:
     assert made.shape == (2, 3) and count == -1
     assert extension.reshaped(x, (6,), x)[1] == 6
     assert [t.item() for t in extension.doubled([torch.tensor(1), torch.tensor(2)])] == [2, 4]
+
+
+def test_grain_of_parallel_work_is_a_number_to_divide(extension) -> None:
+    assert extension.distinct_grains([1, 2, 2, 4]) == 3
 
 
 def test_devices_dtypes_and_sizes_convert(extension) -> None:

@@ -19,6 +19,7 @@ PLACES = {
     "c10": "c10",
     "aten/src/ATen": "ATen",
     "torch/csrc": "torch/csrc",
+    "torch/headeronly": "torch/headeronly",
     "torch/csrc/api/include/torch": "torch",
     "build:gen/ATen": "ATen",
     "build:gen/torch": "torch",

@@ -6,6 +6,7 @@ error of rounding; outside of it the value is a bound, which moves with scale an
 import torch
 from torch import Tensor
 from torch._composed_ops.registry import composed
+from torch.overrides import handle_torch_function, has_torch_function
 
 _RANGE = "int quant_min, int quant_max, float grad_factor=1."
 
@@ -147,3 +148,89 @@ def _fake_quantize_learnable_per_channel_affine_backward(
 )
 def cachemask_backward(grad: Tensor, mask: Tensor) -> Tensor:
     return grad * mask
+
+
+def _observe(values: Tensor, low: Tensor, high: Tensor, averaging: float, axis: int | None) -> None:
+    """Moves the extremes towards those of new values; extremes that were never set are taken."""
+    if axis is None:
+        new_low, new_high = torch.aminmax(values)
+    else:
+        new_low, new_high = torch.aminmax(values.movedim(axis, 0).flatten(1), dim=1)
+    for kept, new in ((low, new_low), (high, new_high)):
+        if kept.numel() != new.numel():
+            kept.resize_(new.shape).fill_(float("inf"))
+        new = new.reshape(kept.shape)
+        moved = kept + averaging * (new - kept)
+        kept.copy_(torch.where(torch.isinf(kept), new, moved))
+
+
+def _take_grid(
+    low: Tensor,
+    high: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    limits: tuple[int, int],
+    symmetric: bool,
+) -> None:
+    """Writes the grid that covers a range with zero."""
+    quant_min, quant_max = limits
+    below, above = low.clamp(max=0.0), high.clamp(min=0.0)
+    steps = float(quant_max - quant_min)
+    smallest = torch.finfo(torch.float32).eps
+    if symmetric:
+        step = (torch.maximum(-below, above) / (steps / 2)).clamp_min(smallest)
+        zero = torch.full_like(step, 0 if quant_min < 0 else 128)
+    else:
+        step = ((above - below) / steps).clamp_min(smallest)
+        zero = (quant_min - torch.round(below / step)).clamp(quant_min, quant_max)
+    for kept, new in ((scale, step), (zero_point, zero)):
+        if kept.numel() != new.numel():
+            kept.resize_(new.shape)
+        kept.copy_(new.reshape(kept.shape))
+
+
+@composed(
+    "fused_moving_avg_obs_fake_quant(Tensor self, Tensor observer_on, Tensor fake_quant_on, "
+    "Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point, "
+    "float averaging_const, int quant_min, int quant_max, int ch_axis, "
+    "bool per_row_fake_quant=False, bool symmetric_quant=False) -> Tensor"
+)
+def fused_moving_avg_obs_fake_quant(
+    self: Tensor,
+    observer_on: Tensor,
+    fake_quant_on: Tensor,
+    running_min: Tensor,
+    running_max: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    averaging_const: float,
+    quant_min: int,
+    quant_max: int,
+    ch_axis: int,
+    per_row_fake_quant: bool = False,
+    symmetric_quant: bool = False,
+) -> Tensor:
+    """Observes values by a moving average of their extremes, then rounds them to the grid."""
+    tensors = (self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point)
+    if has_torch_function(tensors):
+        return handle_torch_function(
+            torch.fused_moving_avg_obs_fake_quant, tensors, *tensors, averaging_const, quant_min,
+            quant_max, ch_axis, per_row_fake_quant, symmetric_quant,
+        )  # fmt: skip
+    if ch_axis >= self.dim():
+        raise RuntimeError(
+            "Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()"
+        )
+    axis = ch_axis if per_row_fake_quant else None
+    if int(observer_on) and self.numel():
+        with torch.no_grad():
+            _observe(self.detach().float(), running_min, running_max, averaging_const, axis)
+            limits = (quant_min, quant_max)
+            _take_grid(running_min, running_max, scale, zero_point, limits, symmetric_quant)
+    if not int(fake_quant_on):
+        return self
+    if axis is None:
+        return torch.fake_quantize_per_tensor_affine(self, scale, zero_point, quant_min, quant_max)
+    return torch.fake_quantize_per_channel_affine(
+        self, scale, zero_point, axis, quant_min, quant_max
+    )

@@ -177,16 +177,6 @@ def _index_put_impl(
     return torch.ops.aten._index_put_impl_(self.clone(), indices, values, accumulate, unsafe)
 
 
-@composed("_copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor", out="out")
-def _copy_from(self: Tensor, dst: Tensor, non_blocking: bool = False) -> Tensor:
-    return dst.copy_(self, non_blocking)
-
-
-@composed("_copy_from_and_resize(Tensor self, Tensor dst) -> Tensor", out="out")
-def _copy_from_and_resize(self: Tensor, dst: Tensor) -> Tensor:
-    return dst.resize_(self.shape).copy_(self)
-
-
 @composed("record_stream(Tensor(a!) self, Stream s) -> ()")
 def record_stream(self: Tensor, s: torch.Stream) -> None:
     self.record_stream(s)

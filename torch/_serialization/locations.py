@@ -101,6 +101,36 @@ register_package(20, _cuda_tag, _cuda_restore)
 register_package(22, _meta_tag, _meta_restore)
 
 
+def _private_kind() -> str:
+    return torch.device("privateuseone").type
+
+
+def _private_tag(storage) -> str | None:
+    """Of a device of another package: its module may say it otherwise."""
+    kind, device = _private_kind(), storage.device
+    if device.type != kind:
+        return None
+    return kind if device.index is None else f"{kind}:{device.index}"
+
+
+def _private_restore(storage, location) -> UntypedStorage | None:
+    kind = _private_kind()
+    if location != kind and not location.startswith(kind + ":"):
+        return None
+    count = _C._backend_device_count(kind)
+    index = torch.device(location).index or 0
+    if index >= count:
+        raise CheckpointError(
+            f"Attempting to deserialize object on {location} but there are {count} devices of "
+            f"type {kind}. Please use torch.load with map_location to map your storages to an "
+            "existing device."
+        )
+    return storage.to(device=torch.device(kind, index))
+
+
+register_package(23, _private_tag, _private_restore)
+
+
 def location_tag(storage) -> str:
     """The text under which a file keeps the device of a storage."""
     for _, tagger, _ in _packages:

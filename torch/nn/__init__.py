@@ -42,7 +42,7 @@ def factory_kwargs(kwargs) -> _Any:
 
 
 def __getattr__(name) -> _Any:
-    if name in ("attention", "grad"):
+    if name in ("attention", "grad", "intrinsic", "qat", "quantizable", "quantized"):
         from importlib import import_module
 
         return import_module("torch.nn." + name)

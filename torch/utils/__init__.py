@@ -1,7 +1,13 @@
 """Helpers around tensors: hooks, pytrees, DLPack, device contexts. Submodules are loaded on first
 use."""
 
-__all__ = ["cmake_prefix_path", "set_module", "swap_tensors"]
+__all__ = [
+    "cmake_prefix_path",
+    "generate_methods_for_privateuse1_backend",
+    "rename_privateuse1_backend",
+    "set_module",
+    "swap_tensors",
+]
 
 # Where CMake finds the package Torch: -DCMAKE_PREFIX_PATH=...
 cmake_prefix_path = __file__.rsplit("/", 2)[0] + "/share/cmake"
@@ -10,6 +16,8 @@ _FROM = {
     "swap_tensors": "torch.utils._swap",
     "set_module": "torch.utils._swap",
     "get_cpp_backtrace": "torch.utils._swap",
+    "generate_methods_for_privateuse1_backend": "torch.utils.backend_registration",
+    "rename_privateuse1_backend": "torch.utils.backend_registration",
 }
 
 

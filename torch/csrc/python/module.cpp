@@ -16,6 +16,7 @@
 #include <torch/csrc/python/bind_tables.h>
 #include <torch/csrc/python/inductor/inductor.h>
 #include <torch/csrc/python/runtime/autocast.h>
+#include <torch/csrc/python/runtime/backends.h>
 #include <torch/csrc/python/tensor/construct.h>
 #ifndef CRESSET_NO_CUDA
 #include <torch/csrc/python/cuda/cuda.h>
@@ -157,7 +158,7 @@ bool init_all(PyObject* m) {
          init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
          init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
          dynamo::init_dynamo(m) && init_aot(m) && init_inductor(m) && init_jit(m) &&
-         init_devices(m) && init_bridge(m) && add_operators(m);
+         init_devices(m) && init_backends(m) && init_bridge(m) && add_operators(m);
 }
 
 } // namespace

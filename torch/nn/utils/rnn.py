@@ -6,7 +6,7 @@ sequence first; `batch_sizes` says how many sequences still run at each place.
 
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import torch
 from torch import _VF, Tensor
@@ -22,10 +22,15 @@ __all__ = [
     "unpad_sequence",
 ]
 
-_Fields = namedtuple("PackedSequence", "data batch_sizes sorted_indices unsorted_indices")
+
+class _Fields(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
-def invert_permutation(permutation) -> Tensor | None:
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes another; None for None."""
     if permutation is None:
         return None
@@ -127,13 +132,13 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Packs a padded batch of sequences with the given lengths."""
     lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
-    order = None
+    order: torch.Tensor | None = None
     if not enforce_sorted:
         lengths, order = torch.sort(lengths, descending=True)
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
     data, sizes = _VF._pack_padded_sequence(input, lengths, batch_first)
-    return PackedSequence(data, sizes, order, None)
+    return PackedSequence(data, sizes, order, invert_permutation(order))
 
 
 def pad_packed_sequence(
@@ -147,8 +152,9 @@ def pad_packed_sequence(
             f"input, but got total_length={total_length} and max sequence length being "
             f"{longest}"
         )
+    wanted = longest if total_length is None else total_length
     padded, lengths = _VF._pad_packed_sequence(
-        sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length or longest
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, wanted
     )
     order = sequence.unsorted_indices
     if order is not None:

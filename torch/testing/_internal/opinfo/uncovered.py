@@ -46,6 +46,7 @@ _QUANTIZEDS = """
     _choose_qparams_per_tensor _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor
     _empty_affine_quantized _empty_per_channel_affine_quantized empty_quantized
 """
+_OTHER_DEVICE = "copies to and from devices of other packages; test/utils/test_private_device.py"
 _DENSE = "helpers of data-parallel training; test/ops/test_ops_shape.py"
 
 UNCOVERED = {
@@ -55,6 +56,7 @@ UNCOVERED = {
     **dict.fromkeys("flatten_dense_tensors unflatten_dense_tensors".split(), _DENSE),
     **dict.fromkeys(_QUESTIONS.split(), _QUESTION),
     **dict.fromkeys(_NESTEDS.split(), _NESTED),
+    **dict.fromkeys(("_copy_from", "_copy_from_and_resize"), _OTHER_DEVICE),
     **dict.fromkeys(_PARTS.split(), _PART),
     **dict.fromkeys(_ROUNDINGS.split(), _ROUNDING),
     **dict.fromkeys(_QUANTIZEDS.split(), _QUANTIZED),
