@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 import pytest
-from cuda_support import EMULATED, cuda
+from cuda_support import cuda
 
 import torch
 from torch import nn
@@ -146,9 +146,6 @@ def test_gpt_goes_on_from_a_checkpoint_on_either_device(gpt, tmp_path):
 # ---- graphs
 
 
-# Emulated cuBLASLt computes at the call, also while a graph is recorded: a replay would leave the
-# product out. The tests of graphs below have kernels alone and run on it.
-@pytest.mark.skipif(EMULATED, reason="the emulator records no matrix products")
 def test_graph_replays_with_new_inputs():
     x = torch.zeros(4, 4, device=cuda)
     weight = torch.eye(4, device=cuda) * 2

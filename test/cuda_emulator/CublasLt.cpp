@@ -142,13 +142,21 @@ Value times(Value a, Value b) { return {a.re * b.re - a.im * b.im, a.re * b.im +
 struct DriverHooks {
   void (*open)(int) = nullptr;
   int (*valid)(unsigned long long, size_t) = nullptr;
+  int (*is_recording)(void*) = nullptr;
+  void (*record)(void*, int (*)(void*), void*, void (*)(void*)) = nullptr;
   DriverHooks() {
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (driver) {
-      open = reinterpret_cast<void (*)(int)>(dlsym(driver, "cressetEmulatorOpen"));
-      valid = reinterpret_cast<int (*)(unsigned long long, size_t)>(
-          dlsym(driver, "cressetEmulatorValid"));
+      find(driver, "cressetEmulatorOpen", open);
+      find(driver, "cressetEmulatorValid", valid);
+      find(driver, "cressetEmulatorIsRecording", is_recording);
+      find(driver, "cressetEmulatorRecord", record);
     }
+  }
+
+ private:
+  template <class F> static void find(void* driver, const char* name, F& function) {
+    function = reinterpret_cast<F>(dlsym(driver, name));
   }
 };
 DriverHooks& hooks() {
@@ -338,54 +346,82 @@ EMULATOR_API int cublasLtMatmulAlgoGetHeuristic(void*, MatmulDesc* d, Layout* a,
   return kSuccess;
 }
 
+namespace {
+// A product with all that it depends on, so that it can be run when a graph is launched.
+struct Product {
+  MatmulDesc d;
+  Layout a, b, c, out;
+  const void *pa, *pb, *pc;
+  void* pout;
+  Value scale_product, scale_old;
+
+  bool is_valid() const {
+    return valid(pa, a) && valid(pb, b) && valid(pout, out) && (!adds() || valid(pc, c));
+  }
+  bool adds() const { return scale_old.re != 0 || scale_old.im != 0; }
+  void run() const {
+    hooks().open(1);
+    for (int batch = 0; batch < out.batch; ++batch) one(batch);
+    hooks().open(0);
+  }
+
+ private:
+  void one(int batch) const {
+    const int64_t m = out.rows, n = out.cols, k = d.trans_a ? a.rows : a.cols;
+    const std::vector<Value> left = gather(pa, a, d.trans_a, batch);
+    const std::vector<Value> right = gather(pb, b, d.trans_b, batch);
+    for (int64_t r = 0; r < m; ++r) {
+      for (int64_t col = 0; col < n; ++col) {
+        Value sum;
+        for (int64_t i = 0; i < k; ++i) {
+          const Value p = times(left[r * k + i], right[i * n + col]);
+          sum.re += p.re;
+          sum.im += p.im;
+        }
+        store(pout, out.type, index(out, batch, r, col), finished(sum, batch, r, col));
+      }
+    }
+  }
+  Value finished(Value product, int batch, int64_t r, int64_t col) const {
+    Value sum = times(product, scale_product);
+    const auto add = [&](Value v) {
+      sum.re += v.re;
+      sum.im += v.im;
+    };
+    if (adds()) add(times(load(pc, c.type, index(c, batch, r, col)), scale_old));
+    if (d.epilogue & 4) {
+      const int type = d.bias_type < 0 ? out.type : d.bias_type;
+      add(load(d.bias, type, batch * d.bias_stride + r));
+    }
+    if (!out.complex()) sum.re = activation(d.epilogue, sum.re);
+    return sum;
+  }
+};
+
+int run_product(void* product) {
+  static_cast<Product*>(product)->run();
+  return kSuccess;
+}
+void free_product(void* product) { delete static_cast<Product*>(product); }
+} // namespace
+
 EMULATOR_API int cublasLtMatmul(void*, MatmulDesc* d, const void* alpha, const void* pa, Layout* la,
                                 const void* pb, Layout* lb, const void* beta, const void* pc,
                                 Layout* lc, void* pd, Layout* ld, const Algorithm*, void*, size_t,
-                                void*) {
+                                void* stream) {
   static const bool dry = std::getenv("CRESSET_EMULATOR_DRY") != nullptr;
   if (dry) {
     return kSuccess;
   }
-  if (!hooks().open || !valid(pa, *la) || !valid(pb, *lb) || !valid(pd, *ld)) {
+  const Product product{
+      *d, *la, *lb, *lc, *ld, pa, pb, pc, pd, load(alpha, d->scale, 0), load(beta, d->scale, 0)};
+  if (!hooks().open || !product.is_valid()) {
     return kInvalidValue;
   }
-  const Value scale_product = load(alpha, d->scale, 0), scale_old = load(beta, d->scale, 0);
-  const bool old = scale_old.re != 0 || scale_old.im != 0;
-  if (old && !valid(pc, *lc)) {
-    return kInvalidValue;
+  if (hooks().is_recording(stream)) {
+    hooks().record(stream, run_product, new Product(product), free_product);
+  } else {
+    product.run();
   }
-  hooks().open(1);
-  const int64_t m = ld->rows, n = ld->cols, k = d->trans_a ? la->rows : la->cols;
-  for (int batch = 0; batch < ld->batch; ++batch) {
-    const std::vector<Value> a = gather(pa, *la, d->trans_a, batch);
-    const std::vector<Value> b = gather(pb, *lb, d->trans_b, batch);
-    for (int64_t r = 0; r < m; ++r) {
-      for (int64_t c = 0; c < n; ++c) {
-        Value sum;
-        for (int64_t i = 0; i < k; ++i) {
-          const Value p = times(a[r * k + i], b[i * n + c]);
-          sum.re += p.re;
-          sum.im += p.im;
-        }
-        sum = times(sum, scale_product);
-        if (old) {
-          const Value before = times(load(pc, lc->type, index(*lc, batch, r, c)), scale_old);
-          sum.re += before.re;
-          sum.im += before.im;
-        }
-        if (d->epilogue & 4) {
-          const int type = d->bias_type < 0 ? ld->type : d->bias_type;
-          const Value bias = load(d->bias, type, batch * d->bias_stride + r);
-          sum.re += bias.re;
-          sum.im += bias.im;
-        }
-        if (!ld->complex()) {
-          sum.re = activation(d->epilogue, sum.re);
-        }
-        store(pd, ld->type, index(*ld, batch, r, c), sum);
-      }
-    }
-  }
-  hooks().open(0);
   return kSuccess;
 }

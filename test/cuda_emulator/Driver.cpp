@@ -427,6 +427,10 @@ EMULATOR_API CUresult cuStreamDestroy_v2(Stream* stream) {
 }
 EMULATOR_API CUresult cuStreamSynchronize(Stream* stream) {
   ENTER()
+  if (recording(stream) != nullptr) {
+    stream->waited = true;
+    return kCaptureUnsupported;
+  }
   return live(stream) ? kSuccess : kInvalidHandle;
 }
 EMULATOR_API CUresult cuStreamQuery(Stream* stream) { return cuStreamSynchronize(stream); }

@@ -37,6 +37,8 @@ enum : CUresult {
   kPeerNotEnabled = 705,
   kLaunchFailed = 719,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
 };
 
 // A range of device addresses. Its pages are PROT_NONE except while a kernel or copy runs.
@@ -74,6 +76,7 @@ struct Stream {
   unsigned flags = 0;
   int priority = 0;
   Graph* recording = nullptr;
+  bool waited = false; // while it recorded, which spoils the recording
 };
 
 struct Event {

@@ -1,6 +1,5 @@
 // Graphs of the emulated driver: a stream that records keeps what is queued on it as a list of
-// steps, and launching the graph runs the list. Products of the emulated cuBLASLt, which knows no
-// streams, are not recorded.
+// steps, and launching the graph runs the list.
 #include "Emulator.h"
 
 #include <cstring>
@@ -42,12 +41,25 @@ void record_kernel(Graph& graph, Function& function, const unsigned grid[3],
 
 } // namespace emulator
 
+// Work of the other emulated libraries.
+EMULATOR_API int cressetEmulatorIsRecording(Stream* stream) {
+  const std::lock_guard<std::recursive_mutex> lock(state().lock);
+  return recording(stream) != nullptr;
+}
+EMULATOR_API void cressetEmulatorRecord(Stream* stream, int (*run)(void*), void* work,
+                                        void (*free)(void*)) {
+  const std::lock_guard<std::recursive_mutex> lock(state().lock);
+  const std::shared_ptr<void> kept(work, free);
+  recording(stream)->steps.push_back([=] { return run(kept.get()) ? kLaunchFailed : kSuccess; });
+}
+
 EMULATOR_API CUresult cuStreamBeginCapture_v2(Stream* stream, int) {
   ENTER()
   if (state().streams.count(stream) == 0 || stream->recording != nullptr) {
     return kInvalidValue;
   }
   stream->recording = new Graph;
+  stream->waited = false;
   return kSuccess;
 }
 EMULATOR_API CUresult cuStreamEndCapture(Stream* stream, Graph** graph) {
@@ -57,6 +69,11 @@ EMULATOR_API CUresult cuStreamEndCapture(Stream* stream, Graph** graph) {
   }
   *graph = stream->recording;
   stream->recording = nullptr;
+  if (stream->waited) {
+    delete *graph;
+    *graph = nullptr;
+    return kCaptureInvalidated;
+  }
   return kSuccess;
 }
 EMULATOR_API CUresult cuStreamIsCapturing(Stream* stream, int* status) {
