@@ -83,6 +83,11 @@ std::string nvrtc_compile(const std::string& source, const char* name, int major
   std::vector<std::string> all = {
       "--gpu-architecture=sm_" + std::to_string(major) + std::to_string(minor), "--std=c++20",
       "--diag-suppress=186,2388", "--device-as-default-execution-space"};
+  // Without declarations that no device code here uses, and without a second cache beside ours:
+  // 50-85 ms instead of 100-146 for a fused kernel. Older compilers do not know the words.
+  int release = 0, step = 0;
+  if (api->version(&release, &step) == 0 && release >= 13)
+    all.insert(all.end(), {"--minimal", "--no-cache"});
   all.insert(all.end(), options.begin(), options.end());
   std::vector<const char*> pointers;
   for (const std::string& option : all) pointers.push_back(option.c_str());

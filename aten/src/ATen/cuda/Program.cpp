@@ -234,13 +234,18 @@ CUmodule image_module(int device, const char* program) {
   return module;
 }
 
-template <class MakeSource> CUmodule source_module(int device, const std::string& key,
-                                                   const char* name, MakeSource make_source,
+// Compiles without the lock of the modules, so that threads can compile side by side.
+template <class MakeSource> CUmodule source_module(std::unique_lock<std::mutex>& lock, int device,
+                                                   const std::string& key, const char* name,
+                                                   MakeSource make_source,
                                                    const std::vector<std::string>& options) {
   Modules& all = modules();
   const auto full = std::make_pair(device, key);
   if (const auto found = all.loaded.find(full); found != all.loaded.end()) return found->second;
+  lock.unlock();
   const std::string image = compile_cached(device, make_source(), name, options);
+  lock.lock();
+  if (const auto found = all.loaded.find(full); found != all.loaded.end()) return found->second;
   CUmodule module = nullptr;
   check(driver().cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
   connect_faults(device, module);
@@ -284,22 +289,22 @@ std::string expand_text(const std::string& text) {
 }
 
 CUfunction load_function(int device, const char* path, const char* options, const char* name) {
-  std::lock_guard<std::mutex> lock(modules().mutex);
+  std::unique_lock<std::mutex> lock(modules().mutex);
   CUmodule module = *options == '\0' ? image_module(device, path) : nullptr;
   if (module == nullptr)
     module = source_module(
-        device, std::string(path) + "|" + options, path, [&] { return expand_file(path); },
+        lock, device, std::string(path) + "|" + options, path, [&] { return expand_file(path); },
         split(options));
   return function_of(module, name);
 }
 
 CUfunction load_generated(int device, const char* image, const std::string& text,
                           const std::vector<std::string>& options, const char* name) {
-  std::lock_guard<std::mutex> lock(modules().mutex);
+  std::unique_lock<std::mutex> lock(modules().mutex);
   CUmodule module = image_module(device, image);
   if (module == nullptr)
     module = source_module(
-        device, text, name, [&] { return expand_text(text); }, options);
+        lock, device, text, name, [&] { return expand_text(text); }, options);
   return function_of(module, name);
 }
 
