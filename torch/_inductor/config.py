@@ -119,8 +119,12 @@ class cpp:
 class triton:
     """Kernels for GPUs."""
 
-    # ---- accepted
+    # Every compiled graph is recorded as a CUDA graph.
     cudagraphs: bool = _flag("TORCHINDUCTOR_CUDAGRAPHS")
+    # Those are whose launches take longer than their kernels.
+    record_launch_bound: bool = _flag("TORCHINDUCTOR_RECORD_LAUNCH_BOUND")
+
+    # ---- accepted
     unique_kernel_names: bool = _flag("TORCHINDUCTOR_UNIQUE_KERNEL_NAMES", "1")
     autotune_at_compile_time: object = None
     autotune_cublasLt: bool = True

@@ -101,6 +101,13 @@ def _compile_hot_kernels() -> None:
     compile_waiting()
 
 
+def _record() -> int:
+    """Which plans for CUDA are recorded as graphs, as a Record of torch/csrc/inductor/program.h."""
+    if config.triton.cudagraphs:
+        return 2
+    return 1 if config.triton.record_launch_bound else 0
+
+
 def compiled_graph(
     module: fx.GraphModule, example_inputs: Sequence[object] | None
 ) -> tuple[torch._C._inductor.Compiled, tuple[str, int, int, int] | None]:
@@ -120,6 +127,7 @@ def compiled_graph(
             reader.inputs,
             fx.Node,
             reader.numbers,
+            _record(),
         )
         if example_inputs is None:
             return compiled, None

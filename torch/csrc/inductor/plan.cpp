@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/inductor/cuda_kernel.h>
 #include <torch/csrc/inductor/ir.h>
+#include <torch/csrc/inductor/recordings.h>
 
 namespace torch::inductor {
 namespace {
@@ -341,8 +343,13 @@ bool Plan::matches(c10::ArrayRef<IValue> inputs) const {
 
 std::vector<IValue> Plan::run(std::vector<IValue>& inputs,
                               const std::vector<Tensor>& constants) const {
-  if (!device.is_cuda()) return Run(*this, inputs, constants)();
+  if (!device.is_cuda()) return run_steps(inputs, constants);
   const c10::cuda::CUDAGuard guard(device);
+  return recordings ? recordings->run(*this, inputs, constants) : run_steps(inputs, constants);
+}
+
+std::vector<IValue> Plan::run_steps(std::vector<IValue>& inputs,
+                                    const std::vector<Tensor>& constants) const {
   return Run(*this, inputs, constants)();
 }
 
@@ -351,10 +358,11 @@ namespace {
 // second and more.
 void add_cuda_kernels(Plan& plan) {
   std::vector<CudaKernel*> waiting;
+  std::set<std::string> texts;
   for (Step& step : plan.steps) {
     if (step.kind != Step::Kind::Fused) continue;
     step.kernel = std::make_shared<CudaKernel>(step.program);
-    waiting.push_back(step.kernel.get());
+    if (texts.insert(step.kernel->text()).second) waiting.push_back(step.kernel.get());
   }
   std::atomic<size_t> next{0};
   std::exception_ptr failed;
@@ -391,7 +399,9 @@ std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<IValue> in
   }
   plan->device = lowered.device;
   schedule(lowered, *plan);
-  if (plan->device.is_cuda()) add_cuda_kernels(*plan);
+  if (!plan->device.is_cuda()) return plan;
+  add_cuda_kernels(*plan);
+  plan->recordings = make_recordings(program, *plan);
   return plan;
 }
 
@@ -423,6 +433,11 @@ std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
   share_tiers(*plan);
   plans_.insert(plans_.begin(), plan);
   return plan;
+}
+
+std::vector<std::shared_ptr<const Plan>> Compiled::plans() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return plans_;
 }
 
 std::vector<IValue> Compiled::run(std::vector<IValue>& inputs) {

@@ -17,6 +17,7 @@
 namespace torch::inductor {
 
 class CudaKernel;
+class Recordings;
 
 // A tensor over a buffer; offset in elements from the buffer's first byte.
 struct View {
@@ -143,10 +144,14 @@ struct TORCH_API Plan {
   std::vector<InputKey> keys;
   bool uses_offsets = false, apart = false;
   int64_t bytes_read = 0, bytes_written = 0;
+  std::shared_ptr<Recordings> recordings; // of a plan for CUDA that is queued as graphs
 
   bool matches(c10::ArrayRef<at::IValue> inputs) const;
   std::vector<at::IValue> run(std::vector<at::IValue>& inputs,
                               const std::vector<at::Tensor>& constants) const;
+  // One step after the other, with the current device that of the plan.
+  std::vector<at::IValue> run_steps(std::vector<at::IValue>& inputs,
+                                    const std::vector<at::Tensor>& constants) const;
   std::string text() const;
 };
 
@@ -160,6 +165,7 @@ class TORCH_API Compiled {
   std::vector<at::IValue> run(std::vector<at::IValue>& inputs);
   std::shared_ptr<const Plan> prepare(c10::ArrayRef<at::IValue> inputs);
   const Program& program() const { return program_; }
+  std::vector<std::shared_ptr<const Plan>> plans();
 
  private:
   static constexpr size_t kMostPlans = 64;

@@ -55,6 +55,9 @@ struct Program {
   int64_t inputs = 0;
   bool uses_offsets = false; // some operator reads storage offsets (as_strided)
   bool mutates = false;      // some operator writes to an argument
+  // Which of its plans for CUDA are recorded as graphs (recordings.h).
+  enum class Record : uint8_t { Never, LaunchBound, Always };
+  Record record = Record::Never;
 };
 
 // Raised for what the compiler does not take; the graph is then run as it is.

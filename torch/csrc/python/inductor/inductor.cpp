@@ -8,6 +8,7 @@
 #include <new>
 
 #include <torch/csrc/inductor/plan.h>
+#include <torch/csrc/inductor/recordings.h>
 #include <torch/csrc/inductor/tier.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/tensor/wrap.h>
@@ -282,6 +283,22 @@ PyObject* py_steps(PyObject* self, PyObject* list) {
   });
 }
 
+// By plan: the graphs that are recorded of it, and why no more are; None for a plan that is not.
+PyObject* py_recordings(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    PyRef found = checked(PyList_New(0));
+    for (const auto& plan : reinterpret_cast<PyCompiled*>(self)->compiled->plans()) {
+      PyRef entry(Py_NewRef(Py_None));
+      if (plan->recordings) {
+        const auto [count, refusal] = plan->recordings->state();
+        entry = checked(Py_BuildValue("(nN)", static_cast<Py_ssize_t>(count), wrap(refusal)));
+      }
+      check_status(PyList_Append(found.get(), entry.get()));
+    }
+    return found.release();
+  });
+}
+
 void dealloc_compiled(PyObject* self) {
   auto* object = reinterpret_cast<PyCompiled*>(self);
   object->compiled.~unique_ptr();
@@ -293,21 +310,24 @@ PyGetSetDef compiled_members[] = {{"_boxed_call", get_boxed, nullptr, nullptr, n
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef compiled_methods[] = {{"prepare", py_prepare, METH_O, nullptr},
                                   {"steps", py_steps, METH_O, nullptr},
+                                  {"recordings", py_recordings, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
-// build(nodes, outputs, constants, inputs, Node, numbers)
+// build(nodes, outputs, constants, inputs, Node, numbers, record)
 PyObject* py_build(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *nodes = nullptr, *outputs = nullptr, *constants = nullptr, *type = nullptr,
              *numbers = nullptr;
     Py_ssize_t inputs = 0;
-    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!:build", &PyList_Type, &nodes, &PyTuple_Type, &outputs,
+    int record = 0;
+    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!i:build", &PyList_Type, &nodes, &PyTuple_Type, &outputs,
                           &PyList_Type, &constants, &inputs, &PyType_Type, &type, &PyDict_Type,
-                          &numbers))
+                          &numbers, &record))
       throw python_error();
     const Reader reader{reinterpret_cast<PyTypeObject*>(type), numbers};
     Program program;
     program.inputs = inputs;
+    program.record = static_cast<Program::Record>(record);
     for (Py_ssize_t i = 0, n = PyList_GET_SIZE(nodes); i < n; ++i) {
       program.nodes.push_back(read_node(reader, PyList_GET_ITEM(nodes, i)));
       const Node& node = program.nodes.back();
@@ -334,7 +354,8 @@ PyObject* py_build(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"build", py_build, METH_VARARGS,
-     "build(nodes, outputs, constants, inputs, Node, numbers): a compiled function of a list"},
+     "build(nodes, outputs, constants, inputs, Node, numbers, record): a compiled function of a "
+     "list"},
     {"set_compiler", py_set_compiler, METH_VARARGS,
      "set_compiler(hook, elements): who compiles kernels that ran over so many elements"},
     {"take_waiting", py_take_waiting, METH_NOARGS, "take_waiting(): [(kernel, text), ...]"},
