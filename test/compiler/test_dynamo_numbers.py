@@ -214,3 +214,23 @@ def test_choice_of_a_list_breaks_the_graph_and_draws_once():
     wanted = [run(torch.zeros(1), [1, 2, 3]).item() for _ in range(6)]
     random.seed(5)
     assert [compiled(torch.zeros(1), [1, 2, 3]).item() for _ in range(6)] == wanted
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True)
+def test_numbers_read_from_data_pass_all_stages(backend):
+    """Each stage traces the graph again and meets symbols of its own for them."""
+
+    def picked(x):
+        y = x * 3 + 1
+        places = y.nonzero().squeeze(1)
+        count = int(places.numel())
+        torch._check(count >= 0)
+        return y[places] * 2, x[x > 0] + count, x + x.sum().int().item()
+
+    compiled = torch.compile(picked, backend=backend, fullgraph=True)
+    for n in (6, 6, 9):
+        x = torch.randn(n)
+        x[:2] = -1 / 3
+        for got, want in zip(compiled(x), picked(x), strict=True):
+            assert torch.equal(got, want)

@@ -4,6 +4,7 @@ records, and the compiled function that the backend makes of it."""
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import re
 import types
@@ -329,6 +330,8 @@ class OutputGraph:
         if self.trace_calls:
             compile_log.traced_call(made.name, tx)
         made.meta["example_value"] = result
+        if self.shape_env.pending_fresh_unbacked_symbols:
+            self._bind_new_symbols(made, result)
         self.describe(tx, made)
         if isinstance(result, torch.Tensor):
             for arg in (*args, *kwargs.values()):
@@ -340,6 +343,19 @@ class OutputGraph:
                     arg.node, arg.named = made, False
                     return arg
         return self.wrap_node(tx, made, result)
+
+    def _bind_new_symbols(self, node: torch.fx.Node, result: object) -> None:
+        """Says on a node which numbers it read from data. Those that it made on the way and does
+        not return are no concern of whoever traces the graph again."""
+        from torch.fx.experimental.symbolic_shapes import (
+            PendingUnbackedSymbolNotFound,
+            compute_unbacked_bindings,
+        )
+
+        with contextlib.suppress(PendingUnbackedSymbolNotFound):
+            bindings = compute_unbacked_bindings(self.shape_env, result)
+            if bindings:
+                node.meta["unbacked_bindings"] = bindings
 
     def enter_module(self, name: str, cls: type) -> None:
         """The forward of a module begins. A compiled graph names the class: to refer to it would
