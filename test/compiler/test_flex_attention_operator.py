@@ -153,3 +153,37 @@ def test_buffers_that_are_no_tensors_are_refused():
     mask = _create_empty_block_mask(q, k).as_tuple()
     with pytest.raises(RuntimeError, match="Other buffers must be tensors"):
         operator(q, k, v, lambda s, b, h, i, j: s, mask, 0.25, {}, ["x"], ())
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_compiled_attention_is_one_graph_with_gradients_of_the_plain_one(backend):
+    """Also of tensors that the functions refer to, and through the compiler's partitioner."""
+    torch._dynamo.reset()
+    bias = torch.randn(4, dtype=torch.float64).requires_grad_()
+    shift = torch.tensor([0, 3])
+    inputs = [*tensors(), bias, shift]
+    wanted = [t for t in inputs if t.requires_grad]
+    results = []
+    for fn in (biased, torch.compile(biased, backend=backend)):
+        out, lse = fn(*inputs)
+        grads = torch.autograd.grad(out.sum() + lse.cos().sum(), wanted)
+        results.append([out, lse, *grads])
+    for want, got in zip(*results, strict=True):
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_attention_serves_lengths_and_single_queries(backend):
+    torch._dynamo.reset()
+    counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
+    compiled = torch.compile(flex_attention, backend=counter, fullgraph=True, dynamic=True)
+
+    def relative(score, b, h, q, kv):
+        return score + (q - kv) * 0.1
+
+    for q, kv in ((5, 9), (7, 12), (3, 20), (1, 33)):
+        given = [t.detach() for t in tensors(heads=2, kv_heads=2, q=q, kv=kv)]
+        torch.testing.assert_close(
+            compiled(*given, score_mod=relative), flex_attention(*given, score_mod=relative)
+        )
+    assert counter.frame_count <= 2

@@ -73,8 +73,10 @@ class ConvertFrame:
         closure: tuple[types.CellType, ...] | None,
         values: dict[str, object],
         cache: CodeCache,
+        asked_for: bool = False,
     ) -> CompiledEntry | None:
-        if trace_rules.should_skip_code(code, fn_globals):
+        # What was given to torch.compile is compiled wherever it comes from.
+        if not asked_for and trace_rules.should_skip_code(code, fn_globals):
             return None
         counters["frames"]["total"] += 1
         context = compile_log.next_compile_context(cache)

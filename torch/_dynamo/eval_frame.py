@@ -148,7 +148,8 @@ class FrameCompiler:
                 cache.run_only = True
                 return False
             recompiles.report(code, found, {"L": frame, "G": fn_globals})
-        return self.convert(backend)(code, fn_globals, closure, values, cache)
+        convert = self.convert(backend)
+        return convert(code, fn_globals, closure, values, cache, code in self.wrapped)
 
     def _stance_allows(self, code: types.CodeType, cache: CodeCache, known: bool) -> bool:
         stance = _stance.stance

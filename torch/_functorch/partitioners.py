@@ -72,14 +72,15 @@ class _JointGraph:
         wanted = _ancestors(n for n in self.gradients if isinstance(n, fx.Node))
         self.backward = {n for n in late if n in wanted or n in self.tangents or n in self.seeds}
         self.forward = {n for n in nodes if n not in late and n.op != "output"}
-        self.needed_late = {n for n in self.forward if n in wanted}
+        # Attributes of the module, graphs among them, are there in both parts.
+        self.needed_late = {n for n in self.forward if n in wanted and n.op != "get_attr"}
 
     def crossing(self) -> list[fx.Node]:
         """Forward values that the backward part uses directly, in order."""
         direct = {a for n in self.backward for a in n.all_input_nodes if a in self.forward} | {
             n for n in self.gradients if isinstance(n, fx.Node) and n in self.forward
         }
-        return self.in_order(_single_values(direct))
+        return self.in_order(_single_values(n for n in direct if n.op != "get_attr"))
 
     def in_order(self, nodes: Iterable[fx.Node]) -> list[fx.Node]:
         return sorted(nodes, key=self.place.__getitem__)

@@ -12,13 +12,15 @@ from torch._dynamo import trace_rules
 from torch._dynamo.exc import UncapturedHigherOrderOpError, Unsupported, unimplemented
 from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker, bodies
-from torch._dynamo.variables.constant import FALSE, ConstantVariable
+from torch._dynamo.variables.constant import FALSE, TRUE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import BaseListVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._higher_order_ops import utils
 from torch._higher_order_ops.associative_scan import associative_scan_op
 from torch._higher_order_ops.cond import cond, cond_op
+from torch._higher_order_ops.flex_attention import flex_attention as flex_attention_op
+from torch._higher_order_ops.flex_attention import one_position
 from torch._higher_order_ops.hints_wrap import check as check_hints
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.invoke_subgraph import _Region, invoke_subgraph
@@ -28,6 +30,7 @@ from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
 from torch.fx.node import map_aggregate
+from torch.nn.attention import flex_attention as flex
 from torch.utils import _pytree as pytree
 from torch.utils import checkpoint as checkpointing
 
@@ -289,7 +292,11 @@ def _loop(
         _take_inputs(body, used)
         nodes.append(module_node(tx, body, name))
     flat = [tuple([vt.as_proxy() for vt in group]) for group in operands]
-    args = (*nodes, *flat, tuple(used))
+    return _recorded(tx, op, (*nodes, *flat, tuple(used)))
+
+
+def _recorded(tx: Frame, op: object, args: tuple) -> VariableTracker:
+    """A node of an operator that returns tensors, as it is run on the examples of its arguments."""
     examples = map_aggregate(
         args, lambda x: x.meta["example_value"] if isinstance(x, torch.fx.Node) else x
     )
@@ -298,7 +305,7 @@ def _loop(
             result = tuple(op(*examples))
     except (RuntimeError, TypeError) as error:
         raise UncapturedHigherOrderOpError(f"{op.name()}: {error}") from error
-    tensors = [e for e in pytree.tree_leaves(examples[len(nodes) :]) if isinstance(e, torch.Tensor)]
+    tensors = [e for e in pytree.tree_leaves(examples) if isinstance(e, torch.Tensor)]
     if torch.is_grad_enabled() and any(e.requires_grad for e in tensors):
         for item in result:
             if isinstance(item, torch.Tensor) and item.is_floating_point():
@@ -406,6 +413,60 @@ def _out_dtype(
     tx: Frame, op: VariableTracker, output_dtype: VariableTracker, *args: VariableTracker
 ) -> VariableTracker:
     return tx.out.call(tx, out_dtype, [op, output_dtype, *args], {})
+
+
+# ---- attention with functions of scores and positions
+@handler(flex._is_traced)
+def _flex_is_traced(tx: Frame) -> VariableTracker:
+    return TRUE
+
+
+def _operand(vt: VariableTracker) -> object:
+    """A value as an argument of a node."""
+    vt = vt.realize()
+    if isinstance(vt, TensorVariable | SymNodeVariable):
+        return vt.as_proxy()
+    return vt.as_python_constant()
+
+
+@handler(flex._call_operator)
+def _flex_attention(
+    tx: Frame,
+    query: VariableTracker,
+    key: VariableTracker,
+    value: VariableTracker,
+    score_mod: VariableTracker,
+    mask_mod: VariableTracker,
+    mask: VariableTracker,
+    scale: VariableTracker,
+    kernel_options: VariableTracker,
+) -> VariableTracker:
+    given = [query.realize(), key.realize(), value.realize()]
+    nodes, buffers = [], []
+    for mod, is_score in ((score_mod, True), (mask_mod, False)):
+        with tx.out.fake_mode, torch.no_grad():
+            position = one_position(given[0].fake.detach(), score=is_score)
+        body = _captured(tx, "flex_attention", mod, [], {}, position)
+        if len(body.leaves) != 1:
+            raise UncapturedHigherOrderOpError(
+                f"flex_attention: {mod.describe()} returns {len(body.leaves)} tensors, not one"
+            )
+        end = body.graph.output_node()
+        end.args = (end.args[0][0],)
+        buffers.append(tuple(body.lifted))
+        _take_inputs(body, list(body.lifted))
+        nodes.append(module_node(tx, body, "score_mod" if is_score else "mask_fn"))
+    places = tuple([_operand(vt) for vt in mask.unpack(tx)])
+    options = {k.as_python_constant(): v.as_python_constant() for k, v in tx.pairs(kernel_options)}
+    args = (
+        *[vt.as_proxy() for vt in given],
+        nodes[0],
+        (*places, nodes[1]),
+        _operand(scale),
+        options,
+        *buffers,
+    )
+    return _recorded(tx, flex_attention_op, args)
 
 
 @handler(utils.being_traced)

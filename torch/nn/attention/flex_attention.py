@@ -220,27 +220,48 @@ def _create_empty_block_mask(query, key) -> BlockMask:
     )
 
 
+def _is_traced() -> bool:
+    """Whether a trace runs, which keeps the call whole."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
+
+
+def _call_operator(
+    query, key, value, score_mod, mask_mod, mask, scale, kernel_options
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """torch.ops.higher_order.flex_attention. Tensors that the functions refer to become its
+    operands."""
+    from torch._higher_order_ops import flex_attention as flex_operator
+    from torch._higher_order_ops import utils
+    from torch._higher_order_ops.flex_attention import one_position
+
+    mods, buffers = [], []
+    for mod, score in ((score_mod, True), (mask_mod, False)):
+        with torch.no_grad():
+            example = one_position(query, score=score)
+        (made,), captured = utils.lifted([mod], example)
+        mods.append(made)
+        buffers.append(tuple(captured))
+    return flex_operator(
+        query, key, value, mods[0], (*mask, mods[1]), scale, kernel_options, *buffers
+    )
+
+
 def _as_operator(
     query, key, value, score_mod, block_mask, scale, kernel_options
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The call as torch.ops.higher_order.flex_attention, which traces keep whole. Tensors that the
-    functions refer to become its operands."""
-    from torch._higher_order_ops import flex_attention as flex_operator
-    from torch._higher_order_ops import utils
-    from torch._higher_order_ops.flex_attention import indexed_by_tensors, one_position
+    """The call as an operator that takes functions."""
+    from torch._higher_order_ops.flex_attention import indexed_by_tensors
 
-    score_mod = score_mod or _identity
     block_mask = block_mask or _create_empty_block_mask(query, key)
-    mods, buffers = [], []
-    for mod, score in ((score_mod, True), (block_mask.mask_mod, False)):
-        with torch.no_grad():
-            example = one_position(query, score=score)
-        (made,), captured = utils.lifted([indexed_by_tensors(mod)], example)
-        mods.append(made)
-        buffers.append(tuple(captured))
-    mask = (*block_mask.as_tuple()[:-1], mods[1])
-    return flex_operator(
-        query, key, value, mods[0], mask, scale, dict(kernel_options or {}), *buffers
+    return _call_operator(
+        query,
+        key,
+        value,
+        indexed_by_tensors(score_mod or _identity),
+        indexed_by_tensors(block_mask.mask_mod),
+        block_mask.as_tuple()[:-1],
+        scale,
+        dict(kernel_options or {}),
     )
 
 
@@ -277,7 +298,7 @@ def flex_attention(
         )
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     wanted = AuxRequest(lse=True) if return_lse else return_aux
-    if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None:
+    if _is_traced():
         output, lse, largest = _as_operator(
             query, key, value, score_mod, block_mask, scale, kernel_options
         )
