@@ -162,6 +162,14 @@ def _lowered(
 ) -> Callable[[list[object]], Sequence[object]]:
     """The compiled graph. Without inputs its first plan is made when it is called; `dynamic` says
     that sizes differ from those of the inputs."""
+    from torch._inductor import pieces
+
+    apart = pieces.first_apart(gm)
+    if apart is not None:
+        reason = f"{apart.op} {apart.target} is no step of a plan"
+        metrics.not_lowered.append(reason)
+        artifacts.not_lowered(gm, reason)
+        return pieces.divided(gm)
     try:
         compiled, made = compiled_graph(gm, example_inputs)
     except NotLowered as reason:
@@ -171,10 +179,7 @@ def _lowered(
     metrics.ir_nodes_pre_fusion += len(gm.graph.nodes)
     if made is not None:
         text, kernels, calls, nbytes = made
-        metrics.generated_kernel_count += kernels
-        metrics.generated_cpp_vec_kernel_count += kernels
-        metrics.num_calls += calls
-        metrics.num_bytes_accessed += nbytes
+        metrics.note_plan(kernels, calls, nbytes)
         if config.debug:
             print(text)
     artifacts.plan(gm, example_inputs or (), None if made is None else compiled)

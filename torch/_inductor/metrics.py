@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 
-__all__ = ["CachedMetricsDeltas", "CachedMetricsHelper", "reset"]
+__all__ = ["CachedMetricsDeltas", "CachedMetricsHelper", "note_plan", "reset"]
 
 generated_kernel_count = 0
 generated_cpp_vec_kernel_count = 0
@@ -36,6 +36,15 @@ def reset() -> None:
     globals().update(dict.fromkeys(_NUMBERS, 0))
     for values in _LISTS:
         values.clear()
+
+
+def note_plan(kernels: int, calls: int, nbytes: int) -> None:
+    """Counts what a plan will run."""
+    global generated_kernel_count, generated_cpp_vec_kernel_count, num_calls, num_bytes_accessed
+    generated_kernel_count += kernels
+    generated_cpp_vec_kernel_count += kernels
+    num_calls += calls
+    num_bytes_accessed += nbytes
 
 
 @dataclasses.dataclass
