@@ -234,3 +234,12 @@ def test_numbers_read_from_data_pass_all_stages(backend):
         x[:2] = -1 / 3
         for got, want in zip(compiled(x), picked(x), strict=True):
             assert torch.equal(got, want)
+
+
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_shape_that_depends_on_values_of_inference_tensors_is_traced():
+    """They have no version by which a remembered size could be known to hold."""
+    x = torch.tensor([0, 3, 0, 5])
+    with torch.inference_mode():
+        found = torch.compile(torch.nonzero, fullgraph=True, backend="aot_eager")(x)
+    assert found.tolist() == [[1], [3]]

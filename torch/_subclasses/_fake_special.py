@@ -31,10 +31,15 @@ class Memo:
         if tensor is None:
             return self
         symbol, version = tensor.__dict__.get(self.key, (None, None))
-        return symbol if version == tensor._version else None
+        return symbol if version is not None and version == _version_of(tensor) else None
 
     def __set__(self, tensor: FakeTensor, symbol: object) -> None:
-        tensor.__dict__[self.key] = (symbol, tensor._version)
+        tensor.__dict__[self.key] = (symbol, _version_of(tensor))
+
+
+def _version_of(tensor: FakeTensor) -> int | None:
+    """The count of writes; inference tensors have none, so nothing is remembered of them."""
+    return None if tensor.is_inference() else tensor._version
 
 
 def functorch_config() -> object:
