@@ -123,6 +123,12 @@ def zeros(param) -> torch.Tensor:
     return torch.zeros_like(param, memory_format=torch.preserve_format)
 
 
+def in_a_graph(capturable) -> bool:
+    """Whether a captured or compiled graph computes with numbers kept as tensors: neither can read
+    them back."""
+    return capturable or torch.compiler.is_compiling()
+
+
 def numbers(tensors, capturable) -> list[float | torch.Tensor]:
     """Numbers kept as tensors: read back, or as they are where a captured graph computes them."""
     return list(tensors) if capturable else [tensor.item() for tensor in tensors]

@@ -10,6 +10,7 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     descent,
+    in_a_graph,
     rate_of,
     reals,
     settings,
@@ -91,6 +92,7 @@ def adadelta(
     """One step on lists of tensors, in place."""
     if not params:
         return
+    capturable = in_a_graph(capturable)
     torch._foreach_add_(state_steps, 1)
     params, grads, square_avgs, acc_deltas = reals(params, grads, square_avgs, acc_deltas)
     grads = descent(grads, params, weight_decay, maximize)

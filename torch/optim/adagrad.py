@@ -7,11 +7,15 @@ import typing
 import torch
 from torch.optim._stepwise import (
     Stepwise,
+    add_ratios_,
     check_fused,
     check_fused_group,
     check_lr,
     check_not_negative,
     descent,
+    in_a_graph,
+    numbers,
+    rate_of,
     reals,
     settings,
     step_counter,
@@ -132,12 +136,14 @@ def adagrad(
     if not params:
         return
     torch._foreach_add_(state_steps, 1)
-    rates = [-float(lr) / (1 + (step.item() - 1) * lr_decay) for step in state_steps]
+    capturable = in_a_graph(False)
+    lr, steps = rate_of(lr, capturable), numbers(state_steps, capturable)
+    rates = [-lr / (1 + (step - 1) * lr_decay) for step in steps]
     params, grads, state_sums = reals(params, grads, state_sums)
     grads = descent(grads, params, weight_decay, maximize)
     torch._foreach_addcmul_(state_sums, grads, grads, value=1)
     roots = torch._foreach_add(torch._foreach_sqrt(state_sums), eps)
-    torch._foreach_addcdiv_(params, grads, roots, rates)
+    add_ratios_(params, grads, roots, rates)
 
 
 def _sparse_step(param, grad, state_sum, rate, eps, maximize) -> None:

@@ -11,6 +11,7 @@ from torch.optim._stepwise import (
     check_adam,
     descent,
     held,
+    in_a_graph,
     numbers,
     rate_of,
     reals,
@@ -92,6 +93,7 @@ def adamax(
     """One step on lists of tensors, in place."""
     if not params:
         return
+    capturable = in_a_graph(capturable)
     torch._foreach_add_(state_steps, 1)
     lr = rate_of(lr, capturable)
     rates = [-lr / (1 - beta1**step) for step in numbers(state_steps, capturable)]

@@ -10,6 +10,7 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     descent,
+    in_a_graph,
     numbers,
     rate_of,
     reals,
@@ -96,6 +97,7 @@ def asgd(
     """One step on lists of tensors, in place."""
     if not params:
         return
+    capturable = in_a_graph(capturable)
     lr = rate_of(lr, capturable)
     torch._foreach_add_(state_steps, 1)
     params, grads, axs = reals(params, grads, axs)

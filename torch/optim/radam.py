@@ -10,6 +10,7 @@ from torch.optim._stepwise import (
     check_adam,
     decayed_descent,
     divided_by,
+    in_a_graph,
     numbers,
     rate_of,
     reals,
@@ -111,6 +112,7 @@ def radam(
     """One step on lists of tensors, in place."""
     if not params:
         return
+    capturable = in_a_graph(capturable)
     lr = rate_of(lr, capturable)
     torch._foreach_add_(state_steps, 1)
     steps = numbers(state_steps, capturable)

@@ -11,6 +11,7 @@ from torch.optim._stepwise import (
     check_not_negative,
     descent,
     held,
+    in_a_graph,
     rate_of,
     reals,
     settings,
@@ -103,6 +104,7 @@ def rmsprop(
     """One step on lists of tensors, in place."""
     if not params:
         return
+    capturable = in_a_graph(capturable)
     lr = rate_of(lr, capturable)
     torch._foreach_add_(state_steps, 1)
     params, grads, square_avgs, grad_avgs, buffers = reals(

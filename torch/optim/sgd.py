@@ -9,6 +9,7 @@ from torch.optim._stepwise import (
     Stepwise,
     check_fused,
     check_fused_group,
+    in_a_graph,
     reals,
     settings,
 )
@@ -76,7 +77,8 @@ class SGD(Stepwise):
     def _update(self, group) -> None:
         check_fused_group(group)
         momentum = group["momentum"]
-        params, grads, buffers, complete = [], [], [], not group["differentiable"]
+        plain = group["differentiable"] or _is_computed(group["lr"])
+        params, grads, buffers, complete = [], [], [], not plain
         for param in group["params"]:
             grad = param.grad
             if grad is None:
@@ -108,6 +110,11 @@ class SGD(Stepwise):
                 self.state[param]["momentum_buffer"] = buffer
 
 
+def _is_computed(lr) -> bool:
+    """Whether the learning rate is a value of a compiled graph, which cannot be read back."""
+    return isinstance(lr, torch.Tensor) and in_a_graph(False)
+
+
 def _is_plain(params, grads) -> bool:
     """Whether the fused kernel takes all of them at once."""
     strided = torch.strided
@@ -135,17 +142,18 @@ def sgd(
     differentiable: bool = False,
 ) -> None:
     """One step on lists of tensors, in place; buffers that are None are made."""
+    plain = differentiable or _is_computed(lr)
     kind = {
         "weight_decay": weight_decay,
         "momentum": momentum,
-        "lr": lr if differentiable else float(lr),
+        "lr": lr if plain else float(lr),
         "dampening": dampening,
         "nesterov": nesterov,
         "maximize": maximize,
     }
     fresh, running = ([], [], []), ([], [], [])
     for i, (param, grad) in enumerate(zip(params, d_p_list, strict=True)):
-        if differentiable or grad.layout is not torch.strided:
+        if plain or grad.layout is not torch.strided:
             momentum_buffer_list[i] = _plain_step(param, grad, momentum_buffer_list[i], kind)
             continue
         lists = running

@@ -1,0 +1,51 @@
+"""Steps of optimizers inside of compiled functions: one graph, parameters near those of eager
+steps. Numbers that are kept as tensors (counts of steps, learning rates) stay tensors there."""
+
+from __future__ import annotations
+
+import pytest
+
+import torch
+from torch import nn, optim
+
+CASES = [
+    (optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+    (optim.SGD, {"lr": torch.tensor(0.1), "momentum": 0.9}),
+    (optim.Adam, {"lr": 0.1}),
+    (optim.Adam, {"lr": torch.tensor(0.1)}),
+    (optim.AdamW, {"foreach": True}),
+    (optim.NAdam, {"weight_decay": 0.01}),
+    (optim.RAdam, {}),
+    (optim.Adagrad, {"lr": torch.tensor(0.1), "lr_decay": 0.1}),
+    (optim.ASGD, {"t0": 1}),
+    (optim.Adamax, {}),
+    (optim.RMSprop, {"lr": torch.tensor(0.01)}),
+    (optim.Adadelta, {"lr": torch.tensor(0.5)}),
+]
+
+
+def _trained(cls: type, settings: dict, compiled: bool) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    layer = nn.Linear(6, 5)
+    settings = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in settings.items()}
+    optimizer = cls(layer.parameters(), **settings)
+
+    def step() -> None:
+        optimizer.step()
+
+    run = torch.compile(step, fullgraph=True) if compiled else step
+    for _ in range(7):
+        optimizer.zero_grad()
+        layer(torch.ones(2, 6)).square().sum().backward()
+        run()
+        if isinstance(settings.get("lr"), torch.Tensor):
+            optimizer.param_groups[0]["lr"].mul_(0.9)
+    return [p.detach() for p in layer.parameters()]
+
+
+@pytest.mark.parametrize(("cls", "settings"), CASES)
+def test_compiled_step_is_one_graph_and_near_the_eager_step(cls: type, settings: dict) -> None:
+    want = _trained(cls, settings, compiled=False)
+    got = _trained(cls, settings, compiled=True)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
