@@ -64,77 +64,243 @@ inline ScalarType scalar_type(const DeprecatedTypeProperties& type) { return typ
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(...)                                                \
   AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
   AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)
+#define AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(...)                                               \
+  AT_DISPATCH_CASE(::at::ScalarType::BFloat16, __VA_ARGS__)                                        \
+  AT_DISPATCH_CASE(::at::ScalarType::Half, __VA_ARGS__)
 #define CRESSET_CASES_1(A, ...) AT_DISPATCH_CASE(A, __VA_ARGS__)
-#define CRESSET_CASES_2(A, B, ...) AT_DISPATCH_CASE(A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__)
+#define CRESSET_CASES_2(A, B, ...)                                                                 \
+  CRESSET_CASES_1(A, __VA_ARGS__)                                                                  \
+  AT_DISPATCH_CASE(B, __VA_ARGS__)
 #define CRESSET_CASES_3(A, B, C, ...)                                                              \
-  CRESSET_CASES_2(A, B, __VA_ARGS__) AT_DISPATCH_CASE(C, __VA_ARGS__)
+  CRESSET_CASES_2(A, B, __VA_ARGS__)                                                               \
+  AT_DISPATCH_CASE(C, __VA_ARGS__)
 #define CRESSET_CASES_4(A, B, C, D, ...)                                                           \
-  CRESSET_CASES_3(A, B, C, __VA_ARGS__) AT_DISPATCH_CASE(D, __VA_ARGS__)
+  CRESSET_CASES_3(A, B, C, __VA_ARGS__)                                                            \
+  AT_DISPATCH_CASE(D, __VA_ARGS__)
 #define CRESSET_CASES_5(A, B, C, D, E, ...)                                                        \
-  CRESSET_CASES_4(A, B, C, D, __VA_ARGS__) AT_DISPATCH_CASE(E, __VA_ARGS__)
+  CRESSET_CASES_4(A, B, C, D, __VA_ARGS__)                                                         \
+  AT_DISPATCH_CASE(E, __VA_ARGS__)
+#define CRESSET_CASES_6(A, B, C, D, E, F, ...)                                                     \
+  CRESSET_CASES_5(A, B, C, D, E, __VA_ARGS__)                                                      \
+  AT_DISPATCH_CASE(F, __VA_ARGS__)
+#define CRESSET_CASES_7(A, B, C, D, E, F, G, ...)                                                  \
+  CRESSET_CASES_6(A, B, C, D, E, F, __VA_ARGS__)                                                   \
+  AT_DISPATCH_CASE(G, __VA_ARGS__)
+#define CRESSET_CASES_8(A, B, C, D, E, F, G, H, ...)                                               \
+  CRESSET_CASES_7(A, B, C, D, E, F, G, __VA_ARGS__)                                                \
+  AT_DISPATCH_CASE(H, __VA_ARGS__)
 
-// ---- the forms
+// ---- the forms. The types named before TYPE are dispatched besides those of the list.
 #define AT_DISPATCH_FLOATING_TYPES(TYPE, NAME, ...)                                                \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__))
-#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(TYPE, NAME, ...)                                       \
-  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(__VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND(A, ...)                                                \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_1(A, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND(A, TYPE, NAME, ...)                                         \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND(A, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND2(A, B, ...)                                            \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_2(A, B, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND2(A, B, TYPE, NAME, ...)                                     \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND2(A, B, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND3(A, B, C, ...)                                         \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_3(A, B, C, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND3(A, B, C, TYPE, NAME, ...)                                  \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND3(A, B, C, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND4(A, B, C, D, ...)                                      \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_4(A, B, C, D, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND4(A, B, C, D, TYPE, NAME, ...)                               \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND4(A, B, C, D, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND5(A, B, C, D, E, ...)                                   \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_5(A, B, C, D, E, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND5(A, B, C, D, E, TYPE, NAME, ...)                            \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND5(A, B, C, D, E, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND6(A, B, C, D, E, F, ...)                                \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_6(A, B, C, D, E, F, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND6(A, B, C, D, E, F, TYPE, NAME, ...)                         \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_FLOATING_TYPES_AND6(A, B, C, D, E, F, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND7(A, B, C, D, E, F, G, ...)                             \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_7(A, B, C, D, E, F, G, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND7(A, B, C, D, E, F, G, TYPE, NAME, ...)                      \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_FLOATING_TYPES_AND7(A, B, C, D, E, F, G, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_TYPES_AND8(A, B, C, D, E, F, G, H, ...)                          \
+  AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_8(A, B, C, D, E, F, G, H, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND8(A, B, C, D, E, F, G, H, TYPE, NAME, ...)                   \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_FLOATING_TYPES_AND8(A, B, C, D, E, F, G, H, __VA_ARGS__))
 #define AT_DISPATCH_COMPLEX_TYPES(TYPE, NAME, ...)                                                 \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_CASE_COMPLEX_TYPES_AND(A, ...)                                                 \
+  AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)                                                      \
+  CRESSET_CASES_1(A, __VA_ARGS__)
+#define AT_DISPATCH_COMPLEX_TYPES_AND(A, TYPE, NAME, ...)                                          \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_COMPLEX_TYPES_AND(A, __VA_ARGS__))
 #define AT_DISPATCH_INTEGRAL_TYPES(TYPE, NAME, ...)                                                \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(A, ...)                                                \
+  AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__)                                                     \
+  CRESSET_CASES_1(A, __VA_ARGS__)
+#define AT_DISPATCH_INTEGRAL_TYPES_AND(A, TYPE, NAME, ...)                                         \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(A, __VA_ARGS__))
+#define AT_DISPATCH_REDUCED_FLOATING_TYPES(TYPE, NAME, ...)                                        \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_ALL_TYPES(TYPE, NAME, ...)                                                     \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND(A, ...)                                                     \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_1(A, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND(A, TYPE, NAME, ...)                                              \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND(A, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND2(A, B, ...)                                                 \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_2(A, B, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND2(A, B, TYPE, NAME, ...)                                          \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND2(A, B, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND3(A, B, C, ...)                                              \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_3(A, B, C, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND3(A, B, C, TYPE, NAME, ...)                                       \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND3(A, B, C, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND4(A, B, C, D, ...)                                           \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_4(A, B, C, D, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND4(A, B, C, D, TYPE, NAME, ...)                                    \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND4(A, B, C, D, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND5(A, B, C, D, E, ...)                                        \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_5(A, B, C, D, E, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND5(A, B, C, D, E, TYPE, NAME, ...)                                 \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND5(A, B, C, D, E, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND6(A, B, C, D, E, F, ...)                                     \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_6(A, B, C, D, E, F, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND6(A, B, C, D, E, F, TYPE, NAME, ...)                              \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND6(A, B, C, D, E, F, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND7(A, B, C, D, E, F, G, ...)                                  \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_7(A, B, C, D, E, F, G, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND7(A, B, C, D, E, F, G, TYPE, NAME, ...)                           \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND7(A, B, C, D, E, F, G, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND8(A, B, C, D, E, F, G, H, ...)                               \
+  AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                                                          \
+  CRESSET_CASES_8(A, B, C, D, E, F, G, H, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND8(A, B, C, D, E, F, G, H, TYPE, NAME, ...)                        \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_ALL_TYPES_AND8(A, B, C, D, E, F, G, H, __VA_ARGS__))
 #define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(TYPE, NAME, ...)                                    \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(TYPE, NAME, ...)                                         \
-  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__))
-
-#define AT_DISPATCH_FLOATING_TYPES_AND(A, TYPE, NAME, ...)                                         \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__) CRESSET_CASES_1(A, __VA_ARGS__))
-#define AT_DISPATCH_FLOATING_TYPES_AND2(A, B, TYPE, NAME, ...)                                     \
-  AT_DISPATCH_SWITCH(                                                                              \
-      TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__) CRESSET_CASES_2(A, B, __VA_ARGS__))
-#define AT_DISPATCH_INTEGRAL_TYPES_AND(A, TYPE, NAME, ...)                                         \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) CRESSET_CASES_1(A, __VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES_AND(A, TYPE, NAME, ...)                                              \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__) CRESSET_CASES_1(A, __VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES_AND2(A, B, TYPE, NAME, ...)                                          \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__) CRESSET_CASES_2(A, B, __VA_ARGS__))
-#define AT_DISPATCH_ALL_TYPES_AND3(A, B, C, TYPE, NAME, ...)                                       \
-  AT_DISPATCH_SWITCH(                                                                              \
-      TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__) CRESSET_CASES_3(A, B, C, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(A, ...)                                   \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_1(A, __VA_ARGS__)
 #define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND1(A, TYPE, NAME, ...)                            \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                      \
-                         CRESSET_CASES_1(A, __VA_ARGS__))
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(A, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(A, ...)                                    \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_1(A, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND(A, TYPE, NAME, ...)                             \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND(A, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(A, B, ...)                                \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_2(A, B, __VA_ARGS__)
 #define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(A, B, TYPE, NAME, ...)                         \
   AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                      \
-                         CRESSET_CASES_2(A, B, __VA_ARGS__))
+                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(A, B, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(A, B, C, ...)                             \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_3(A, B, C, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND3(A, B, C, TYPE, NAME, ...)                      \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(A, B, C, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND4(A, B, C, D, ...)                          \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_4(A, B, C, D, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND4(A, B, C, D, TYPE, NAME, ...)                   \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND4(A, B, C, D, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND5(A, B, C, D, E, ...)                       \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_5(A, B, C, D, E, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND5(A, B, C, D, E, TYPE, NAME, ...)                \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND5(A, B, C, D, E, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND6(A, B, C, D, E, F, ...)                    \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_6(A, B, C, D, E, F, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND6(A, B, C, D, E, F, TYPE, NAME, ...)             \
+  AT_DISPATCH_SWITCH(                                                                              \
+      TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND6(A, B, C, D, E, F, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND7(A, B, C, D, E, F, G, ...)                 \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_7(A, B, C, D, E, F, G, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND7(A, B, C, D, E, F, G, TYPE, NAME, ...)          \
+  AT_DISPATCH_SWITCH(                                                                              \
+      TYPE, NAME,                                                                                  \
+      AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND7(A, B, C, D, E, F, G, __VA_ARGS__))
+#define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND8(A, B, C, D, E, F, G, H, ...)              \
+  AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                         \
+  CRESSET_CASES_8(A, B, C, D, E, F, G, H, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND8(A, B, C, D, E, F, G, H, TYPE, NAME, ...)       \
+  AT_DISPATCH_SWITCH(                                                                              \
+      TYPE, NAME,                                                                                  \
+      AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND8(A, B, C, D, E, F, G, H, __VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(TYPE, NAME, ...)                                         \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(A, ...)                                         \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_1(A, __VA_ARGS__)
 #define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(A, TYPE, NAME, ...)                                  \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                           \
-                         CRESSET_CASES_1(A, __VA_ARGS__))
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(A, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(A, B, ...)                                     \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_2(A, B, __VA_ARGS__)
 #define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(A, B, TYPE, NAME, ...)                              \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                           \
-                         CRESSET_CASES_2(A, B, __VA_ARGS__))
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(A, B, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(A, B, C, ...)                                  \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_3(A, B, C, __VA_ARGS__)
 #define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(A, B, C, TYPE, NAME, ...)                           \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                           \
-                         CRESSET_CASES_3(A, B, C, __VA_ARGS__))
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(A, B, C, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(A, B, C, D, ...)                               \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_4(A, B, C, D, __VA_ARGS__)
 #define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(A, B, C, D, TYPE, NAME, ...)                        \
   AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                           \
-                         CRESSET_CASES_4(A, B, C, D, __VA_ARGS__))
+                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(A, B, C, D, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND5(A, B, C, D, E, ...)                            \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_5(A, B, C, D, E, __VA_ARGS__)
 #define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND5(A, B, C, D, E, TYPE, NAME, ...)                     \
   AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
-                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                           \
-                         CRESSET_CASES_5(A, B, C, D, E, __VA_ARGS__))
+                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND5(A, B, C, D, E, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND6(A, B, C, D, E, F, ...)                         \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_6(A, B, C, D, E, F, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND6(A, B, C, D, E, F, TYPE, NAME, ...)                  \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
+                     AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND6(A, B, C, D, E, F, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND7(A, B, C, D, E, F, G, ...)                      \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_7(A, B, C, D, E, F, G, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND7(A, B, C, D, E, F, G, TYPE, NAME, ...)               \
+  AT_DISPATCH_SWITCH(                                                                              \
+      TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND7(A, B, C, D, E, F, G, __VA_ARGS__))
+#define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND8(A, B, C, D, E, F, G, H, ...)                   \
+  AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                              \
+  CRESSET_CASES_8(A, B, C, D, E, F, G, H, __VA_ARGS__)
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND8(A, B, C, D, E, F, G, H, TYPE, NAME, ...)            \
+  AT_DISPATCH_SWITCH(                                                                              \
+      TYPE, NAME,                                                                                  \
+      AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND8(A, B, C, D, E, F, G, H, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(TYPE, NAME, ...)                                       \
+  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(__VA_ARGS__))
 #define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                   \
   AT_DISPATCH_SWITCH(TYPE, NAME,                                                                   \
                      AT_DISPATCH_INDEX_CASE(::at::ScalarType::Int, __VA_ARGS__)                    \

@@ -1,0 +1,48 @@
+// The geometry of a tensor that a kernel takes by value, and from the number of an element to its
+// offset.
+#pragma once
+#include <cstdint>
+
+#include <c10/macros/Macros.h>
+#include <c10/util/Exception.h>
+
+#define MAX_TENSORINFO_DIMS 25
+
+namespace at::cuda::detail {
+
+template <class T, class IndexType> struct TensorInfo {
+  T* data = nullptr;
+  IndexType sizes[MAX_TENSORINFO_DIMS];
+  IndexType strides[MAX_TENSORINFO_DIMS];
+  int dims = 0;
+
+  TensorInfo() = default;
+  TensorInfo(T* p, int dim, const IndexType* size, const IndexType* stride) : data(p), dims(dim) {
+    TORCH_CHECK(dim >= 0 && dim <= MAX_TENSORINFO_DIMS, "CUDA tensors of more than ",
+                MAX_TENSORINFO_DIMS, " dimensions cannot be passed to this kernel, got ", dim);
+    for (int d = 0; d < dim; ++d) {
+      sizes[d] = size[d];
+      strides[d] = stride[d];
+    }
+  }
+  // Keeps one element of a dimension: a reduction over it iterates by hand.
+  void reduceDim(int dim) {
+    TORCH_CHECK(dim >= 0 && dim < dims, "TensorInfo::reduceDim: no dimension ", dim);
+    sizes[dim] = 1;
+  }
+};
+
+// Dims: the number of dimensions where it is known, -1 where it is not, -2 for contiguous ones.
+template <class T, class IndexType, int Dims> struct IndexToOffset {
+  C10_HOST_DEVICE static IndexType get(IndexType linear, const TensorInfo<T, IndexType>& info) {
+    if constexpr (Dims == -2) return linear;
+    IndexType offset = 0;
+    for (int d = (Dims > 0 ? Dims : info.dims) - 1; d > 0; --d) {
+      offset += linear % info.sizes[d] * info.strides[d];
+      linear /= info.sizes[d];
+    }
+    return info.dims > 0 ? offset + linear * info.strides[0] : 0;
+  }
+};
+
+} // namespace at::cuda::detail
