@@ -15,8 +15,9 @@ std::atomic<ScalarType> default_dtype{kFloat};
 ScalarType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 
 void set_default_dtype(ScalarType dtype) {
-  TORCH_CHECK_TYPE(isFloatingType(dtype) && !isFloat8Type(dtype),
-                   "only floating-point types are supported as the default type, got ", dtype);
+  // Integers too: C++ programs may choose them, Python's binding takes floating-point types alone.
+  TORCH_CHECK_TYPE(!isStorageOnlyType(dtype) && !isFloat8Type(dtype), dtype,
+                   " is not supported as the default type");
   default_dtype.store(dtype);
 }
 

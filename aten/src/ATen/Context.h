@@ -11,6 +11,11 @@ inline bool hasCUDA() {
   c10::DeviceHooks* hooks = c10::device_hooks(DeviceType::CUDA);
   return hooks != nullptr && hooks->device_count() > 0;
 }
+// Libraries of linear algebra: LAPACK's routines are always there, MAGMA is not used.
+inline bool hasMAGMA() { return false; }
+inline bool hasLAPACK() { return true; }
+inline bool hasMKL() { return false; }
+inline bool hasOpenMP() { return false; }
 inline const Generator& default_cpu_generator() { return detail::getDefaultCPUGenerator(); }
 
 } // namespace at

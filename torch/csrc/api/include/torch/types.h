@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/NativeFunctions.h>
+#include <c10/core/GradMode.h>
 #include <c10/util/complex_abs.h>
 #include <torch/csrc/autograd/generated/factories.h>
 #include <torch/csrc/autograd/grad_mode.h>
@@ -22,6 +23,10 @@ namespace at {
 using c10::AutoGradMode;
 using c10::NoGradGuard;
 } // namespace at
+namespace torch::autograd {
+using c10::GradMode;
+using c10::InferenceMode;
+} // namespace torch::autograd
 
 namespace torch {
 

@@ -29,6 +29,11 @@ class TORCH_API ParameterListImpl : public Cloneable<ParameterListImpl> {
   template <class Container> void extend(const Container& container) {
     for (const auto& parameter : container) append(parameter);
   }
+  // Appends the parameters of another list, under the numbers that follow.
+  ParameterListImpl& operator+=(const ParameterListImpl& other) {
+    for (const Tensor& parameter : other.parameters_.values()) append(parameter);
+    return *this;
+  }
   Iterator begin() { return parameters_.begin(); }
   Iterator end() { return parameters_.end(); }
   ConstIterator begin() const { return parameters_.begin(); }

@@ -1,0 +1,3 @@
+// Where programs look for Half.
+#pragma once
+#include <c10/util/Half.h>

@@ -1,0 +1,3 @@
+// Where programs look for Storage.
+#pragma once
+#include <c10/core/Storage.h>

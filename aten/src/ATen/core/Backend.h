@@ -1,0 +1,3 @@
+// Where programs look for at::Backend.
+#pragma once
+#include <ATen/core/DeprecatedTypeProperties.h>

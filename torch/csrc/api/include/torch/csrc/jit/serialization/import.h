@@ -1,0 +1,3 @@
+// Where programs look for torch::jit::load.
+#pragma once
+#include <torch/jit.h>
