@@ -6,6 +6,7 @@
 #include <torch/csrc/python/distributed/bridge.h>
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/Stream.h>
 #include <torch/custom_class.h>
 #include <torch/version.h>
 
@@ -106,6 +107,34 @@ CRESSET_CASTER(c10::SymInt, "int");
 CRESSET_CASTER(c10::complex<double>, "complex");
 CRESSET_CASTER(at::IValue, "object");
 #undef CRESSET_CASTER
+
+// A stream of any device; Python's object and ours name the same three numbers.
+template <> struct type_caster<c10::Stream> {
+  static constexpr auto name = const_name("torch.Stream");
+  template <class U> using cast_op_type = movable_cast_op_type<U>;
+  bool load(handle source, bool) {
+    if (!isinstance(source, module_::import("torch").attr("Stream"))) return false;
+    value_ =
+        c10::Stream::unpack3(source.attr("stream_id").cast<int64_t>(),
+                             static_cast<c10::DeviceIndex>(source.attr("device_index").cast<int>()),
+                             static_cast<c10::DeviceType>(source.attr("device_type").cast<int>()));
+    return true;
+  }
+  static handle cast(const c10::Stream& source, return_value_policy, handle) {
+    const object type = module_::import("torch").attr("Stream");
+    if (source.device().is_cpu()) return type(arg("device") = "cpu").release();
+    return type(arg("stream_id") = source.id(),
+                arg("device_index") = static_cast<int>(source.device_index()),
+                arg("device_type") = static_cast<int>(source.device_type()))
+        .release();
+  }
+  operator c10::Stream*() { return &*value_; }
+  operator c10::Stream&() { return *value_; }
+  operator c10::Stream&&() && { return std::move(*value_); }
+
+ private:
+  std::optional<c10::Stream> value_;
+};
 
 // A view of a list: the caster keeps the elements for the call.
 template <class T> struct type_caster<c10::ArrayRef<T>> {

@@ -2,6 +2,9 @@
 
 import importlib.util
 import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,7 +20,13 @@ pytestmark = [
 ]
 
 SOURCE = """
+#include <ATen/AccumulateType.h>
+#include <ATen/Dispatch_v2.h>
+#include <ATen/NumericUtils.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorUtils.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ceil_div.h>
 #include <torch/torch.h>
 // Containers of the standard library that extensions use without including them.
 int64_t distinct_grains(std::vector<int64_t> costs) {
@@ -38,13 +47,59 @@ std::vector<torch::Tensor> doubled(std::vector<torch::Tensor> all) {
   return all;
 }
 at::Scalar number(at::Scalar s) { return s; }
+c10::Stream stream(c10::Stream s) { return s; }
+c10::SymInt symbol(c10::SymInt s) { return s * 2; }
+torch::Generator seeded(torch::Generator g) { g.set_current_seed(7); return g; }
+std::vector<int64_t> dispatched(torch::Tensor x) {
+  int64_t listed = 0, other = 0;
+  AT_DISPATCH_V2(x.scalar_type(), "dispatched", AT_WRAP([&] { listed = sizeof(scalar_t); }),
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_FLOAT8_TYPES),
+                 AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), at::kHalf, at::kBool);
+  AT_DISPATCH_SWITCH(
+      x.scalar_type(), "dispatched",
+      AT_DISPATCH_CASE_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, [&] { other = 1; })
+      AT_DISPATCH_CASE_INTEGRAL_TYPES([&] { other = 2; }));
+  return {listed, other};
+}
+void check_arguments(torch::Tensor x, torch::Tensor y) {
+  const at::TensorArg first(x, "x", 1), second(y, "y", 2);
+  at::checkContiguous("check_arguments", first);
+  at::checkAllSameType("check_arguments", {first, second});
+  at::checkSameSize("check_arguments", first, second);
+}
+double sums(double x) {
+  static_assert(std::is_same_v<at::acc_type<float, true>, float>);
+  static_assert(std::is_same_v<at::acc_type<float, false>, double>);
+  static_assert(std::is_same_v<at::acc_type<int8_t, true>, int64_t>);
+  TORCH_CHECK(at::ceil_div(7, 2) == 4 && at::round_up(7, 4) == 8 && at::ceil_div(6, 2) == 3);
+  return at::_isnan(x) ? -1 : at::_isinf(x) ? -2 : at::maybe_wrap_dim(-1, 3);
+}
+torch::Tensor without_lock(torch::Tensor x, bool fail) {
+  py::gil_scoped_release release;
+  TORCH_CHECK_VALUE(!fail, "failed without the lock");
+  return x + 1;
+}
+void backward_without_lock(torch::Tensor loss) {
+  py::gil_scoped_release release;
+  loss.backward();
+}
+void keep_the_lock() { PyGILState_Ensure(); }
+torch::Tensor moved_from(torch::Tensor x) {
+  const torch::Tensor taken = std::move(x);
+  return x.sum();
+}
+torch::Tensor wrong_shapes(torch::Tensor x) { return x.mm(x).view({-1, 7}); }
+void throw_no_exception() { throw 3; }
+int64_t wrapped(int64_t dim, torch::Tensor x) { return at::maybe_wrap_dim(dim, x); }
 at::IValue value(at::IValue v) { return v; }
 torch::Tensor undefined() { return {}; }
 void bad_index(torch::Tensor) { TORCH_CHECK_INDEX(false, "bad index ", 3); }
 void standard_error() { throw std::runtime_error("from the standard library"); }
 """
 FUNCTIONS = (
-    "add_one reshaped made doubled number value undefined bad_index standard_error distinct_grains"
+    "add_one reshaped made doubled number value undefined bad_index standard_error distinct_grains "
+    "stream symbol seeded dispatched check_arguments sums wrapped without_lock "
+    "backward_without_lock keep_the_lock moved_from wrong_shapes throw_no_exception"
 ).split()
 
 
@@ -91,6 +146,48 @@ def test_scalar_keeps_its_kind(extension, value) -> None:
     assert result == value and type(result) is type(value)
 
 
+def test_streams_generators_and_symbols_convert(extension) -> None:
+    stream = torch.Stream(device="cpu")
+    found = extension.stream(stream)
+    assert (found.device, found.stream_id) == (stream.device, stream.stream_id)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        extension.stream(3)
+    assert extension.symbol(4) == 8
+    generator = torch.Generator()
+    assert extension.seeded(generator) is not None and generator.initial_seed() == 7
+
+
+@pytest.mark.parametrize(
+    "dtype, expected",
+    [(torch.float32, [4, 1]), (torch.float16, [2, 1]), (torch.int64, [8, 2]), (torch.int8, [1, 2])],
+)
+def test_dispatch_gives_the_type_of_each_dtype(extension, dtype, expected) -> None:
+    assert extension.dispatched(torch.zeros(1, dtype=dtype)) == expected
+
+
+def test_dispatch_of_a_dtype_that_is_not_listed_raises(extension) -> None:
+    with pytest.raises(NotImplementedError, match="\"dispatched\" not implemented for 'BFloat16'"):
+        extension.dispatched(torch.zeros(1, dtype=torch.bfloat16))
+
+
+def test_checks_of_arguments_name_function_and_argument(extension) -> None:
+    x = torch.zeros(2, 3)
+    extension.check_arguments(x, x)
+    with pytest.raises(RuntimeError, match=r"argument #1 'x' .*check_arguments"):
+        extension.check_arguments(x.t(), x.t())
+    with pytest.raises(RuntimeError, match=r"'y'.*Float does not equal Long"):
+        extension.check_arguments(x, x.long())
+    with pytest.raises(RuntimeError, match=r"\[2, 3\] does not equal \[3\]"):
+        extension.check_arguments(x, torch.zeros(3))
+
+
+def test_numbers_that_kernels_ask_about(extension) -> None:
+    assert [extension.sums(x) for x in (float("nan"), float("inf"), 1.0)] == [-1, -2, 2]
+    assert extension.wrapped(-2, torch.zeros(2, 3)) == 0
+    with pytest.raises(IndexError, match=r"range of \[-2, 1\], but got 2"):
+        extension.wrapped(2, torch.zeros(2, 3))
+
+
 @pytest.mark.parametrize("value", [None, 3, "text", [1, 2], (1, "a", None), {"k": [1.5]}])
 def test_value_of_any_kind_comes_back_equal(extension, value) -> None:
     assert extension.value(value) == value
@@ -111,6 +208,64 @@ def test_error_thrown_in_the_extension_keeps_its_python_type(extension) -> None:
         extension.bad_index(torch.ones(1))
     with pytest.raises(RuntimeError, match="from the standard library"):
         extension.standard_error()
+
+
+def test_functions_that_give_up_the_interpreters_lock(extension) -> None:
+    assert extension.without_lock(torch.ones(2), False).tolist() == [2.0, 2.0]
+    with pytest.raises(ValueError, match="failed without the lock"):
+        extension.without_lock(torch.ones(2), True)
+    seen: list[float] = []
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda grad: seen.append(grad.sum().item()))
+    extension.backward_without_lock((x * 3).sum())
+    assert seen == [6.0] and x.grad.tolist() == [3.0, 3.0]
+
+
+def test_lock_that_is_never_given_back_hinders_nobody(extension) -> None:
+    extension.keep_the_lock()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: extension.add_one(torch.ones(1)).item()).result(30) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "message"),
+    [
+        ("moved_from", (2,), "undefined|defined tensor"),
+        ("wrong_shapes", (2, 3), "cannot be multiplied"),
+        ("wrong_shapes", (2, 2), "shape '\\[-1, 7\\]' is invalid"),
+    ],
+)
+def test_bad_tensors_in_an_extension_are_errors(extension, function, shape, message) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        getattr(extension, function)(torch.ones(shape))
+
+
+def test_thrown_object_that_is_no_exception_is_an_error(extension) -> None:
+    with pytest.raises(RuntimeError, match="unknown"):
+        extension.throw_no_exception()
+
+
+OTHER_VERSION = """
+import ctypes, importlib.util, sys
+import torch
+make = ctypes.pythonapi.PyCapsule_New
+make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+table, name = (ctypes.c_int64 * 16)(99), ctypes.c_char_p(b"torch._C._bridge")
+torch._C._bridge = make(ctypes.addressof(table), name, None)
+spec = importlib.util.spec_from_file_location("inline_extension", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+try:
+    module.add_one(torch.ones(1))
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_extension_for_another_version_says_so(extension) -> None:
+    command = [sys.executable, "-c", OTHER_VERSION, extension.__file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "compiled for another version of torch" in done.stdout, done.stderr
 
 
 def test_broken_source_raises_with_the_compilers_message(tmp_path: pathlib.Path) -> None:
