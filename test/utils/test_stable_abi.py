@@ -1,6 +1,7 @@
 """Extensions with a stable ABI (torch/csrc/stable): what they can do, what their binary asks of the
 library, and failures."""
 
+import ctypes
 import pathlib
 import subprocess
 
@@ -96,6 +97,49 @@ def test_device_of_an_accelerator_that_does_not_exist_is_an_error(ops) -> None:
         pytest.skip("the question has an answer where there is an accelerator")
     with pytest.raises(RuntimeError, match=r"none is available|not linked"):
         ops.current_device()
+
+
+class Interface:
+    """The C functions of the library, called by ctypes; a failing call raises."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(pathlib.Path(torch.__file__).parent / "lib" / "libtorch.so")
+        self._library.torch_last_error_message.restype = ctypes.c_char_p
+
+    def call(self, name: str, *arguments: object) -> None:
+        if getattr(self._library, name)(*arguments):
+            raise RuntimeError(self._library.torch_last_error_message().decode())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(b"cpu", (0, -1)), (b"cuda:3", (1, 3)), (b"meta", None)]
+)
+def test_text_of_a_device_is_parsed(text, expected) -> None:
+    kind, index = ctypes.c_uint32(), ctypes.c_int32()
+    Interface().call("torch_parse_device_string", text, ctypes.byref(kind), ctypes.byref(index))
+    assert expected is None or (kind.value, index.value) == expected
+    with pytest.raises(RuntimeError, match="nodevice"):
+        Interface().call(
+            "torch_parse_device_string", b"nodevice", ctypes.byref(kind), ctypes.byref(index)
+        )
+
+
+def test_dispatcher_is_called_with_the_version_of_an_extension() -> None:
+    interface, handle, data = Interface(), ctypes.c_void_p(), ctypes.c_void_p()
+    sizes, strides = (ctypes.c_int64 * 1)(4), (ctypes.c_int64 * 1)(1)
+    made = ctypes.byref(handle)
+    interface.call("aoti_torch_empty_strided", ctypes.c_int64(1), sizes, strides, 6, 0, 0, made)
+    stack = (ctypes.c_uint64 * 1)(handle.value)
+    version = ctypes.c_uint64(2 << 56 | 10 << 48)
+    interface.call("torch_call_dispatcher", b"aten::zero_", b"", stack, version)
+    result = ctypes.c_void_p(stack[0])
+    interface.call("torch_get_mutable_data_ptr", result, ctypes.byref(data))
+    assert list((ctypes.c_float * 4).from_address(data.value)) == [0.0] * 4
+    interface.call("torch_set_requires_grad", result, ctypes.c_bool(True))
+    interface.call("aoti_torch_delete_tensor_object", result)
+    thread = ctypes.c_uint32(9)
+    interface.call("torch_get_thread_idx", ctypes.byref(thread))
+    assert thread.value == 0
 
 
 def test_registration_that_fails_is_the_error_of_the_load(tmp_path: pathlib.Path) -> None:

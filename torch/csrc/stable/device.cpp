@@ -85,3 +85,14 @@ AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t grain,
 AOTITorchError torch_get_num_threads(uint32_t* ret) {
   return shim([&] { *ret = static_cast<uint32_t>(at::get_num_threads()); });
 }
+AOTITorchError torch_get_thread_idx(uint32_t* ret) {
+  return shim([&] { *ret = static_cast<uint32_t>(at::get_thread_num()); });
+}
+AOTITorchError torch_parse_device_string(const char* text, uint32_t* ret_type, int32_t* ret_index) {
+  return shim([&] {
+    TORCH_CHECK(text != nullptr, "torch_parse_device_string: the text is null");
+    const c10::Device device{std::string_view(text)};
+    *ret_type = static_cast<uint32_t>(device.type());
+    *ret_index = device.index();
+  });
+}

@@ -97,6 +97,15 @@ AOTITorchError aoti_torch_call_dispatcher(const char* name, const char* overload
                                           StableIValue* stack) {
   return shim([&] { call_operator(name, overload, stack); });
 }
+AOTITorchError torch_library_impl(TorchLibraryHandle self, const char* name,
+                                  void (*kernel)(StableIValue*, uint64_t, uint64_t),
+                                  uint64_t /*extension_build_version*/) {
+  return aoti_torch_library_impl(self, name, kernel);
+}
+AOTITorchError torch_call_dispatcher(const char* name, const char* overload, StableIValue* stack,
+                                     uint64_t /*extension_build_version*/) {
+  return aoti_torch_call_dispatcher(name, overload, stack);
+}
 void torch_note_registration_failure(const char* ns, const void* address, const char* message) {
   torch::detail::keep_registration_failure(address, ns, c10::str("STABLE_TORCH_LIBRARY(", ns, ")"),
                                            message);

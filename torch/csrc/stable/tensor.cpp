@@ -10,6 +10,7 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/isfinite.h>
 #include <c10/core/DeviceHooks.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/values.h>
 #include <torch/headeronly/version.h>
@@ -125,6 +126,9 @@ AOTITorchError torch_get_mutable_data_ptr(AtenTensorHandle tensor, void** ret) {
 }
 AOTITorchError torch_get_const_data_ptr(AtenTensorHandle tensor, const void** ret) {
   return shim([&] { *ret = given(tensor).data_ptr(); });
+}
+AOTITorchError torch_set_requires_grad(AtenTensorHandle tensor, bool requires_grad) {
+  return shim([&] { torch::autograd::set_requires_grad(given(tensor), requires_grad); });
 }
 
 // ---- making tensors

@@ -29,6 +29,7 @@ AOTI_TORCH_CALL torch_string_c_str(StringHandle string, const char** ret);
 // ---- tensors
 AOTI_TORCH_CALL torch_get_mutable_data_ptr(AtenTensorHandle tensor, void** ret);
 AOTI_TORCH_CALL torch_get_const_data_ptr(AtenTensorHandle tensor, const void** ret);
+AOTI_TORCH_CALL torch_set_requires_grad(AtenTensorHandle tensor, bool requires_grad);
 
 // ---- registration
 // Keeps the text of what a registration block threw; the import that loads the extension, which
@@ -37,6 +38,18 @@ AOTI_TORCH_EXPORT void torch_note_registration_failure(const char* ns, const voi
                                                        const char* message)
     __attribute__((__weak__));
 
+// The forms of PyTorch 2.10, which extensions compiled with its headers ask for: the last argument
+// is the version that an extension was compiled for, of which nothing here depends yet.
+AOTI_TORCH_CALL torch_library_impl(TorchLibraryHandle self, const char* name,
+                                   void (*kernel)(StableIValue*, uint64_t, uint64_t),
+                                   uint64_t extension_build_version);
+AOTI_TORCH_CALL torch_call_dispatcher(const char* name, const char* overload, StableIValue* stack,
+                                      uint64_t extension_build_version);
+
+// ---- devices
+// "cuda:1" as the number of its kind and its index, -1 where the text names none.
+AOTI_TORCH_CALL torch_parse_device_string(const char* text, uint32_t* ret_type, int32_t* ret_index);
+
 // ---- threads
 // Calls `body(begin, end, context)` for parts of the range, on several threads. A failure is that
 // of the library; what `body` throws must not leave it.
@@ -44,6 +57,8 @@ AOTI_TORCH_CALL torch_parallel_for(int64_t begin, int64_t end, int64_t grain,
                                    void (*body)(int64_t begin, int64_t end, void* context),
                                    void* context);
 AOTI_TORCH_CALL torch_get_num_threads(uint32_t* ret);
+// The number of the calling thread within a torch_parallel_for, 0 outside.
+AOTI_TORCH_CALL torch_get_thread_idx(uint32_t* ret);
 
 #ifdef __cplusplus
 }
