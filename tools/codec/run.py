@@ -1,5 +1,5 @@
 """The tests of the bytecode codec on other Pythons. The codec needs nothing of the library but some
-helpers, so for each Python its five files are compiled into a torch._C of their own, which the
+helpers, so for each Python its files are compiled into a torch._C of their own, which the
 tests find in place of the built one. The Pythons need pytest.
 
     python tools/codec/run.py python3.12 python3.13 [-- pytest arguments]
@@ -17,8 +17,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SOURCES = [
     "tools/codec/module.cpp",
     "torch/csrc/dynamo/code_tables.cpp",
+    "torch/csrc/dynamo/code_writer.cpp",
     "torch/csrc/dynamo/decode.cpp",
+    "torch/csrc/dynamo/decode_blocks.cpp",
     "torch/csrc/dynamo/encode.cpp",
+    "torch/csrc/dynamo/encode_blocks.cpp",
     "torch/csrc/dynamo/instruction.cpp",
     "torch/csrc/python/runtime/support.cpp",
 ]

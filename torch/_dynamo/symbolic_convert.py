@@ -657,6 +657,8 @@ def CALL_FUNCTION_EX(self: Frame, ins: Instruction) -> None:
 def MAKE_FUNCTION(self: Frame, ins: Instruction) -> None:
     code = self.stack.pop().as_python_constant()
     made = NestedUserFunctionVariable(code, self.globals)
+    if isinstance(ins.argval, str):  # 3.10: the code object does not know it
+        made.qualname = ins.argval
     if ins.arg & 8:
         made.closure = list(self.stack.pop().items)
     if ins.arg & 4:
@@ -922,6 +924,13 @@ def MATCH_KEYS(self: Frame, ins: Instruction) -> None:
     values = [subject.lookup(self, key) for key in keys.unpack(self)]
     found = all(value is not None for value in values)
     self.stack.append(TupleVariable(values) if found else NONE)
+
+
+def COPY_DICT_WITHOUT_KEYS(self: Frame, ins: Instruction) -> None:
+    keys = {key.hash_key(self) for key in self.stack.pop().unpack(self)}
+    subject = getattr(self.stack[-1], "contents", None) or self.stack[-1]
+    rest = [pair for pair in self.pairs(subject) if pair[0].hash_key(self) not in keys]
+    self.stack.append(ConstDictVariable.of(self, rest))
 
 
 def MATCH_CLASS(self: Frame, ins: Instruction) -> None:

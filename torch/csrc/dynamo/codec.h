@@ -19,7 +19,7 @@ using python::PyRef;
 
 inline constexpr bool kPython312 = PY_VERSION_HEX >= 0x030C0000;
 inline constexpr bool kPython313 = PY_VERSION_HEX >= 0x030D0000;
-inline constexpr bool kCodecSupported = PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000;
+inline constexpr bool kCodecSupported = PY_VERSION_HEX >= 0x030A0000 && PY_VERSION_HEX < 0x030E0000;
 
 // What the number of an instruction means.
 enum class Operand : uint8_t {
@@ -128,6 +128,7 @@ inline constexpr OpInfo kOps[] = {
     {"MATCH_SEQUENCE", Operand::None},
     {"MATCH_KEYS", Operand::None},
     {"MATCH_CLASS", Operand::Number},
+    {"COPY_DICT_WITHOUT_KEYS", Operand::None},
     {"IMPORT_NAME", Operand::Name},
     {"IMPORT_FROM", Operand::Name},
     {"IMPORT_STAR", Operand::None},
@@ -179,17 +180,48 @@ PyRef new_instruction(int opcode, PyRef arg, PyRef argval);
 
 // CPython's own instruction set, as its module `opcode` describes it.
 struct RawSet {
-  std::array<std::string, 256> name;    // empty: no such instruction
-  std::array<uint8_t, 256> caches{};    // code units that follow
-  std::array<bool, 256> jumps{};        // relative jump
-  std::array<int16_t, 256> normal{};    // the instruction of the same name in kOps, or -1
-  std::vector<PyRef> compare_operators; // texts by number
+  std::array<std::string, 256> name;      // empty: no such instruction
+  std::array<uint8_t, 256> caches{};      // code units that follow
+  std::array<bool, 256> jumps{};          // relative jump
+  std::array<bool, 256> absolute_jumps{}; // 3.10 alone
+  std::array<int16_t, 256> normal{};      // the instruction of the same name in kOps, or -1
+  std::vector<PyRef> compare_operators;   // texts by number
   std::vector<PyRef> binary_operators;
 
   // The number of an instruction; throws if this Python has none of that name.
   int number(std::string_view name) const;
 };
 const RawSet& raw_set();
+
+// 3.10 has an instruction for each operator; their places are the numbers that 3.11 gave them.
+inline constexpr std::array<std::string_view, 26> kBinaryNames310 = {"BINARY_ADD",
+                                                                     "BINARY_AND",
+                                                                     "BINARY_FLOOR_DIVIDE",
+                                                                     "BINARY_LSHIFT",
+                                                                     "BINARY_MATRIX_MULTIPLY",
+                                                                     "BINARY_MULTIPLY",
+                                                                     "BINARY_MODULO",
+                                                                     "BINARY_OR",
+                                                                     "BINARY_POWER",
+                                                                     "BINARY_RSHIFT",
+                                                                     "BINARY_SUBTRACT",
+                                                                     "BINARY_TRUE_DIVIDE",
+                                                                     "BINARY_XOR",
+                                                                     "INPLACE_ADD",
+                                                                     "INPLACE_AND",
+                                                                     "INPLACE_FLOOR_DIVIDE",
+                                                                     "INPLACE_LSHIFT",
+                                                                     "INPLACE_MATRIX_MULTIPLY",
+                                                                     "INPLACE_MULTIPLY",
+                                                                     "INPLACE_MODULO",
+                                                                     "INPLACE_OR",
+                                                                     "INPLACE_POWER",
+                                                                     "INPLACE_RSHIFT",
+                                                                     "INPLACE_SUBTRACT",
+                                                                     "INPLACE_TRUE_DIVIDE",
+                                                                     "INPLACE_XOR"};
+inline constexpr std::array<const char*, 13> kOperatorTexts = {"+", "&",  "//", "<<", "@", "*", "%",
+                                                               "|", "**", ">>", "-",  "/", "^"};
 
 // ---- code_tables.cpp: the tables beside the instructions; units are code units of two bytes.
 struct HandlerRange {

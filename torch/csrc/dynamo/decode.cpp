@@ -1,4 +1,4 @@
-// Bytecode of the running Python -> normal form.
+// Bytecode of the running Python -> normal form, from 3.11 on (decode_blocks.cpp for 3.10).
 //
 // Three passes. The code units become a list with arguments, caches dropped and jumps resolved.
 // Then the stack is followed along all paths, only to know where the NULLs stand that CPython
@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <optional>
+
+#if PY_VERSION_HEX >= 0x030B0000
 
 namespace torch::dynamo {
 namespace {
@@ -572,9 +574,11 @@ PyRef Decoder::run() {
 
 PyRef decode(PyObject* code) {
   if (!PyCode_Check(code)) python::raise_type_error("decode: expected a code object");
-  if (!kCodecSupported)
+  if constexpr (!kCodecSupported)
     raise(PyExc_NotImplementedError, "bytecode of Python " PY_VERSION " cannot be decoded");
   return Decoder(code).run();
 }
 
 } // namespace torch::dynamo
+
+#endif

@@ -1,13 +1,14 @@
-// Normal form -> bytecode of the running Python.
+// Normal form -> bytecode of the running Python, from 3.11 on (encode_blocks.cpp for 3.10).
 //
 // Each instruction is written as one or more of CPython's own. Calls need no analysis: the normal
 // form has `callable, first argument, ...` on the stack, which is what CPython expects of a method
 // and its `self`; only a call without arguments pushes the NULL. Then the code is laid out until no
 // jump needs a longer argument, and the stack size is found by following all paths.
-#include <torch/csrc/dynamo/codec.h>
+#include <torch/csrc/dynamo/code_writer.h>
 
 #include <algorithm>
-#include <unordered_map>
+
+#if PY_VERSION_HEX >= 0x030B0000
 
 namespace torch::dynamo {
 namespace {
@@ -16,50 +17,12 @@ using python::check_status;
 using python::checked;
 using python::raise;
 
-// Numbers of a table of a code object, handed out in order of first use.
-class Numbering {
- public:
-  enum class By { Identity, Equality };
-  explicit Numbering(By by)
-      : by_(by), index_(checked(PyDict_New())), items_(checked(PyList_New(0))) {}
-  int add(PyObject* item) {
-    PyRef key = by_ == By::Identity ? checked(PyLong_FromVoidPtr(item)) : PyRef::borrow(item);
-    if (PyObject* known = PyDict_GetItemWithError(index_.get(), key.get()))
-      return static_cast<int>(PyLong_AsLong(known));
-    if (PyErr_Occurred()) throw python::python_error();
-    const Py_ssize_t number = PyList_GET_SIZE(items_.get());
-    PyRef value = checked(PyLong_FromSsize_t(number));
-    check_status(PyDict_SetItem(index_.get(), key.get(), value.get()));
-    check_status(PyList_Append(items_.get(), item));
-    return static_cast<int>(number);
-  }
-  PyRef tuple() const { return checked(PyList_AsTuple(items_.get())); }
-
- private:
-  By by_;
-  PyRef index_, items_;
-};
-
-// One instruction to be written.
-struct Out {
-  int opcode;
-  int arg;
-  size_t source;       // index of the instruction it comes from
-  long target = -1;    // index of the instruction it jumps to
-  bool to_pad = false; // jumps to what stands before the target
-  int units = 0;       // length with prefixes and caches
-  int start = 0;
-};
-
-class Encoder {
+class Encoder : CodeWriter {
  public:
   Encoder(PyObject* list, PyObject* code, const EncodeOptions& options);
   PyRef run();
 
  private:
-  void read_instructions(PyObject* list);
-  void read_variables();
-  void collect_locals();
   void write_prefix();
   void write(size_t index);
   void write_call(size_t index);
@@ -71,152 +34,20 @@ class Encoder {
   void write_intrinsic(size_t index);
   void write_dict_merge(size_t index);
   void write_operand(size_t index);
-  void lay_out();
-  long jump_distance(const Out& out) const;
-  std::string bytes() const;
+  long jump_arg(const Out& out) const override;
   std::string exception_table() const;
   std::string line_table() const;
   int stack_size() const;
   int effect(const Out& out, bool jump) const;
-  PyRef finish();
 
-  void put(std::string_view name, size_t source, int arg = 0) {
-    outs_.push_back({number(name), arg, source});
-  }
-  int number(std::string_view name) const { return set_.number(name); }
-  InstructionObject* at(size_t index) const { return as_instruction(list_[index].get()); }
-  long arg_of(size_t index) const;
-  long target_of(size_t index) const;
-  int slot(PyObject* name) const;
-  bool is_cell(PyObject* name) const;
-  bool falls_through(size_t index) const;
-
-  PyObject* code_;
-  const EncodeOptions& options_;
-  const RawSet& set_;
-  std::vector<PyRef> list_;
-  std::unordered_map<PyObject*, long> index_; // of each instruction
   std::vector<bool> is_for_target_;
-  Numbering consts_{Numbering::By::Identity}, names_{Numbering::By::Equality};
-  PyRef varnames_, cellvars_, freevars_;
-  std::vector<PyRef> slots_;
-  PyRef slot_index_;
-  std::vector<Out> outs_;
-  std::vector<size_t> first_; // by instruction: the first Out a jump to it leads to
-  std::vector<size_t> pad_;   // by instruction: what stands before it for FOR_ITER
+  std::vector<size_t> pad_; // by instruction: what stands before it for FOR_ITER
 };
 
-PyRef given_or(PyObject* given, PyObject* code, const char* name) {
-  return given ? PyRef::borrow(given) : checked(PyObject_GetAttrString(code, name));
-}
-PyRef tuple_of(PyRef sequence) { return checked(PySequence_Tuple(sequence.get())); }
-
 Encoder::Encoder(PyObject* list, PyObject* code, const EncodeOptions& options)
-    : code_(code), options_(options), set_(raw_set()) {
-  read_instructions(list);
-  read_variables();
-}
-
-void Encoder::read_instructions(PyObject* list) {
-  PyRef items = checked(PySequence_List(list));
-  const Py_ssize_t count = PyList_GET_SIZE(items.get());
-  if (count == 0) raise(PyExc_ValueError, "encode: there are no instructions");
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* item = PyList_GET_ITEM(items.get(), i);
-    if (!PyObject_TypeCheck(item, &InstructionType)) {
-      python::raise_type_error("encode: expected a list of Instruction, got " +
-                               std::string(python::type_name(item)));
-    }
-    if (!index_.emplace(item, i).second)
-      raise(PyExc_ValueError, "encode: an instruction stands twice in the list");
-    list_.push_back(PyRef::borrow(item));
-  }
-  is_for_target_.resize(list_.size());
+    : CodeWriter(list, code, options), is_for_target_(list_.size()) {
   for (size_t i = 0; i < list_.size(); ++i)
     if (at(i)->opcode == op("FOR_ITER") && kPython312) is_for_target_[target_of(i)] = true;
-}
-
-long Encoder::target_of(size_t index) const {
-  PyObject* target = at(index)->target;
-  const auto found = target ? index_.find(target) : index_.end();
-  if (found == index_.end()) {
-    raise(PyExc_ValueError, "encode: " + std::string(kOps[at(index)->opcode].name) +
-                                " leads to no instruction of the list");
-  }
-  return found->second;
-}
-
-long Encoder::arg_of(size_t index) const {
-  PyObject* arg = at(index)->arg;
-  if (!arg || arg == Py_None) arg = at(index)->argval;
-  if (!arg || arg == Py_None) return 0;
-  const long value = PyLong_AsLong(arg);
-  if (value == -1 && PyErr_Occurred()) throw python::python_error();
-  if (value < 0 || value > 0x7fffffff)
-    raise(PyExc_ValueError, "encode: argument " + std::to_string(value) + " is out of range");
-  return value;
-}
-
-void Encoder::read_variables() {
-  varnames_ = tuple_of(given_or(options_.varnames, code_, "co_varnames"));
-  cellvars_ = tuple_of(given_or(options_.cellvars, code_, "co_cellvars"));
-  freevars_ = tuple_of(given_or(options_.freevars, code_, "co_freevars"));
-  collect_locals();
-  slots_ = slot_names(varnames_.get(), cellvars_.get(), freevars_.get());
-  slot_index_ = checked(PyDict_New());
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    PyRef number = checked(PyLong_FromSize_t(i));
-    check_status(PyDict_SetItem(slot_index_.get(), slots_[i].get(), number.get()));
-  }
-  // A function's documentation is its first constant.
-  PyRef consts = checked(PyObject_GetAttrString(code_, "co_consts"));
-  if (PyTuple_GET_SIZE(consts.get()) > 0) consts_.add(PyTuple_GET_ITEM(consts.get(), 0));
-}
-
-// Locals that nobody listed.
-void Encoder::collect_locals() {
-  PyRef names = checked(PySequence_List(varnames_.get()));
-  PyRef known = checked(PySet_New(varnames_.get()));
-  for (const PyRef& more : {cellvars_, freevars_})
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(more.get()); ++i)
-      check_status(PySet_Add(known.get(), PyTuple_GET_ITEM(more.get(), i)));
-  for (size_t i = 0; i < list_.size(); ++i) {
-    if (kOps[at(i)->opcode].operand != Operand::Local) continue;
-    PyObject* name = at(i)->argval;
-    if (!name || !PyUnicode_Check(name))
-      python::raise_type_error("encode: the argval of a local variable must be its name");
-    const int contained = PySet_Contains(known.get(), name);
-    check_status(contained);
-    if (contained) continue;
-    check_status(PySet_Add(known.get(), name));
-    check_status(PyList_Append(names.get(), name));
-  }
-  varnames_ = checked(PyList_AsTuple(names.get()));
-}
-
-int Encoder::slot(PyObject* name) const {
-  PyObject* number = name ? PyDict_GetItemWithError(slot_index_.get(), name) : nullptr;
-  if (!number) {
-    if (PyErr_Occurred()) throw python::python_error();
-    raise(PyExc_ValueError, "encode: no local, cell or free variable is called " +
-                                (name ? python::repr_of(name) : std::string("None")));
-  }
-  return static_cast<int>(PyLong_AsLong(number));
-}
-
-bool Encoder::is_cell(PyObject* name) const {
-  for (const PyRef* names : {&cellvars_, &freevars_}) {
-    const int contained = PySequence_Contains(names->get(), name);
-    check_status(contained);
-    if (contained) return true;
-  }
-  return false;
-}
-
-bool Encoder::falls_through(size_t index) const {
-  const int opcode = at(index)->opcode;
-  return opcode != op("JUMP") && opcode != op("JUMP_NO_INTERRUPT") && opcode != op("RERAISE") &&
-         opcode != op("RETURN_VALUE") && opcode != op("RAISE_VARARGS");
 }
 
 // ---- instruction by instruction
@@ -396,17 +227,10 @@ void Encoder::write_operand(size_t index) {
     return;
   case Operand::Compare:
   case Operand::Binary: {
-    const auto& texts =
-        kOps[opcode].operand == Operand::Compare ? set_.compare_operators : set_.binary_operators;
-    const auto found = std::find_if(texts.begin(), texts.end(), [&](const PyRef& text) {
-      return PyObject_RichCompareBool(text.get(), argval, Py_EQ) == 1;
-    });
-    if (found == texts.end()) {
-      raise(PyExc_ValueError,
-            "encode: " + std::string(name) + " knows no operator " + python::repr_of(argval));
-    }
-    const int place = static_cast<int>(found - texts.begin());
-    put(name, index, opcode == op("COMPARE_OP") ? comparison_arg(place) : place);
+    const bool compares = opcode == op("COMPARE_OP");
+    const int place =
+        operator_place(index, compares ? set_.compare_operators : set_.binary_operators);
+    put(name, index, compares ? comparison_arg(place) : place);
     return;
   }
   default:
@@ -434,53 +258,11 @@ void Encoder::write(size_t index) {
   write_operand(index);
 }
 
-// ---- layout and tables
-
-int prefixes(long arg) { return arg > 0xffffff ? 3 : arg > 0xffff ? 2 : arg > 0xff ? 1 : 0; }
-
-long Encoder::jump_distance(const Out& out) const {
+long Encoder::jump_arg(const Out& out) const {
   const size_t to = out.to_pad ? pad_[out.target] : first_[out.target];
   const int end = out.start + out.units;
   const long distance = outs_[to].start - end;
   return distance < 0 ? -distance : distance;
-}
-
-void Encoder::lay_out() {
-  for (Out& out : outs_) out.units = 1 + set_.caches[out.opcode] + prefixes(out.arg);
-  for (bool changed = true; changed;) {
-    changed = false;
-    int unit = 0;
-    for (Out& out : outs_) {
-      out.start = unit;
-      unit += out.units;
-    }
-    for (Out& out : outs_) {
-      if (out.target < 0) continue;
-      out.arg = static_cast<int>(jump_distance(out));
-      // Lengths only grow, so that the search ends.
-      const int units = 1 + set_.caches[out.opcode] + prefixes(out.arg);
-      if (units > out.units) {
-        out.units = units;
-        changed = true;
-      }
-    }
-  }
-}
-
-std::string Encoder::bytes() const {
-  std::string text;
-  const int extended = number("EXTENDED_ARG");
-  for (const Out& out : outs_) {
-    const int count = out.units - 1 - set_.caches[out.opcode];
-    for (int i = count; i > 0; --i) {
-      text.push_back(static_cast<char>(extended));
-      text.push_back(static_cast<char>((out.arg >> (8 * i)) & 0xff));
-    }
-    text.push_back(static_cast<char>(out.opcode));
-    text.push_back(static_cast<char>(out.arg & 0xff));
-    text.append(2 * static_cast<size_t>(set_.caches[out.opcode]), '\0');
-  }
-  return text;
 }
 
 std::string Encoder::exception_table() const {
@@ -515,8 +297,7 @@ std::string Encoder::line_table() const {
     else
       runs.push_back({positions, out.units});
   }
-  PyRef first = given_or(options_.firstlineno, code_, "co_firstlineno");
-  return format_line_table(runs, static_cast<int>(PyLong_AsLong(first.get())));
+  return format_line_table(runs, first_line());
 }
 
 int Encoder::effect(const Out& out, bool jump) const {
@@ -569,56 +350,30 @@ int Encoder::stack_size() const {
   return most + 1;
 }
 
-PyRef bytes_object(const std::string& text) {
-  return checked(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-}
-
-PyRef Encoder::finish() {
-  PyRef fields = checked(PyDict_New());
-  const auto set = [&](const char* name, PyRef value) {
-    check_status(PyDict_SetItemString(fields.get(), name, value.get()));
-  };
-  set("co_stacksize", checked(PyLong_FromLong(stack_size())));
-  set("co_code", bytes_object(bytes()));
-  set("co_exceptiontable", bytes_object(exception_table()));
-  set("co_linetable", bytes_object(line_table()));
-  set("co_consts", consts_.tuple());
-  set("co_names", names_.tuple());
-  set("co_varnames", varnames_);
-  set("co_nlocals", checked(PyLong_FromSsize_t(PyTuple_GET_SIZE(varnames_.get()))));
-  set("co_cellvars", cellvars_);
-  set("co_freevars", freevars_);
-  const std::pair<const char*, PyObject*> given[] = {
-      {"co_name", options_.name},
-      {"co_qualname", options_.qualname},
-      {"co_argcount", options_.argcount},
-      {"co_posonlyargcount", options_.posonlyargcount},
-      {"co_kwonlyargcount", options_.kwonlyargcount},
-      {"co_flags", options_.flags},
-      {"co_firstlineno", options_.firstlineno},
-  };
-  for (const auto& [name, value] : given)
-    if (value) set(name, PyRef::borrow(value));
-  PyRef replace = checked(PyObject_GetAttrString(code_, "replace"));
-  return checked(PyObject_Call(replace.get(), checked(PyTuple_New(0)).get(), fields.get()));
-}
-
 PyRef Encoder::run() {
   first_.resize(list_.size());
   pad_.resize(list_.size());
   write_prefix();
   for (size_t i = 0; i < list_.size(); ++i) write(i);
   lay_out();
-  return finish();
+  PyRef fields = checked(PyDict_New());
+  const auto set = [&](const char* name, const std::string& text) {
+    check_status(PyDict_SetItemString(fields.get(), name, bytes_object(text).get()));
+  };
+  set("co_exceptiontable", exception_table());
+  set("co_linetable", line_table());
+  return finish(std::move(fields), stack_size());
 }
 
 } // namespace
 
 PyRef encode(PyObject* instructions, PyObject* code, const EncodeOptions& options) {
   if (!PyCode_Check(code)) python::raise_type_error("encode: expected a code object");
-  if (!kCodecSupported)
+  if constexpr (!kCodecSupported)
     raise(PyExc_NotImplementedError, "bytecode of Python " PY_VERSION " cannot be encoded");
   return Encoder(instructions, code, options).run();
 }
 
 } // namespace torch::dynamo
+
+#endif

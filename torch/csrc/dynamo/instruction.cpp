@@ -208,8 +208,9 @@ void read_names(RawSet& set, PyObject* module) {
   }
 }
 
-// A list by number up to 3.12, a dictionary by name from 3.13.
+// None in 3.10, a list by number up to 3.12, a dictionary by name from 3.13.
 void read_caches(RawSet& set, PyObject* module) {
+  if (!PyObject_HasAttrString(module, "_inline_cache_entries")) return;
   PyRef entries = attribute(module, "_inline_cache_entries");
   for (int i = 0; i < 256; ++i) {
     if (set.name[i].empty()) continue;
@@ -225,11 +226,11 @@ void read_caches(RawSet& set, PyObject* module) {
   }
 }
 
-void read_jumps(RawSet& set, PyObject* module) {
-  PyRef jumps = checked(PySequence_List(attribute(module, "hasjrel").get()));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(jumps.get()); ++i) {
-    const long number = PyLong_AsLong(PyList_GET_ITEM(jumps.get(), i));
-    if (number >= 0 && number < 256) set.jumps[number] = true;
+void read_jumps(std::array<bool, 256>& jumps, PyObject* module, const char* name) {
+  PyRef listed = checked(PySequence_List(attribute(module, name).get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(listed.get()); ++i) {
+    const long number = PyLong_AsLong(PyList_GET_ITEM(listed.get(), i));
+    if (number >= 0 && number < 256) jumps[number] = true;
   }
 }
 
@@ -237,6 +238,12 @@ void read_operators(RawSet& set, PyObject* module) {
   PyRef compare = checked(PySequence_List(attribute(module, "cmp_op").get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(compare.get()); ++i)
     set.compare_operators.push_back(PyRef::borrow(PyList_GET_ITEM(compare.get(), i)));
+  if (!PyObject_HasAttrString(module, "_nb_ops")) {
+    for (const char* end : {"", "="})
+      for (const char* text : kOperatorTexts)
+        set.binary_operators.push_back(checked(PyUnicode_FromFormat("%s%s", text, end)));
+    return;
+  }
   PyRef binary = checked(PySequence_List(attribute(module, "_nb_ops").get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(binary.get()); ++i)
     set.binary_operators.push_back(
@@ -316,7 +323,8 @@ const RawSet& raw_set() {
     try {
       read_names(*made, module.get());
       read_caches(*made, module.get());
-      read_jumps(*made, module.get());
+      read_jumps(made->jumps, module.get(), "hasjrel");
+      read_jumps(made->absolute_jumps, module.get(), "hasjabs");
       read_operators(*made, module.get());
     } catch (...) {
       delete made;
