@@ -283,10 +283,7 @@ class DataModel:
     ) -> VariableTracker:
         if op not in INPLACE or not isinstance(a, NumpyNdarrayVariable):
             return numpy_arrays.call(self, op, [a, b], {})
-        a.check_own(b)
-        result = numpy_arrays.call(self, INPLACE[op], [a, b], {})
-        a.overwrite(self, result)
-        return a
+        return a.inplace(self, op, b)
 
     def _has_override(self, vt: VariableTracker) -> bool:
         return isinstance(vt, UserDefinedObjectVariable)

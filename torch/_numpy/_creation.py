@@ -8,6 +8,11 @@ from torch._numpy._util import cast, on_tensors, to_tensor
 
 
 def _shape(shape: object) -> tuple[int, ...]:
+    # Plain numbers are not read through a tensor, which a trace could not do.
+    if isinstance(shape, (tuple, list)) and all(type(s) in (int, torch.SymInt) for s in shape):
+        return tuple(shape)
+    if isinstance(shape, torch.SymInt):
+        return (shape,)
     sizes = to_tensor(shape).tolist() if not isinstance(shape, int) else shape
     return (int(sizes),) if isinstance(sizes, (int, float)) else tuple(int(s) for s in sizes)
 
@@ -63,29 +68,41 @@ def full_like(a, fill_value, dtype=None, order="K", subok=False, shape=None) -> 
     return made.copy_(cast(fill_value, made.dtype).broadcast_to(made.shape))
 
 
-@on_tensors("start", "stop", "step")
+def _number(value: object) -> tuple[float, torch.dtype]:
+    """A number with its dtype, of a number or of an array that holds one."""
+    defaults = _dtypes.defaults
+    plain = {
+        bool: torch.bool,
+        int: defaults.int,
+        torch.SymInt: defaults.int,
+        float: defaults.float,
+        complex: defaults.complex,
+    }
+    if type(value) in plain:
+        return value, plain[type(value)]
+    tensor = to_tensor(value)
+    return tensor.item(), tensor.dtype
+
+
+@on_tensors()
 def arange(start=None, stop=None, step=1, dtype=None, *, like=None) -> torch.Tensor:
     if start is None and stop is None:
         raise TypeError("arange() requires stop to be specified.")
     if stop is None:
-        start, stop = torch.tensor(0), start
-    if start is None:
-        start = torch.tensor(0)
-    if step is None:
-        step = torch.tensor(1)
-    if not isinstance(step, torch.Tensor):
-        step = to_tensor(step)
-    if any(t.is_complex() for t in (start, stop, step)):
+        start, stop = 0, start
+    given = [_number(0 if start is None else start), _number(stop)]
+    given.append(_number(1 if step is None else step))
+    if any(kind.is_complex for _, kind in given):
         raise NotImplementedError("arange of complex numbers")
-    if step.item() == 0:
+    (a, b, s), kinds = zip(*given, strict=True)
+    if s == 0:
         raise ZeroDivisionError("Maximum allowed size exceeded")
-    kind = _dtypes.common([start.dtype, stop.dtype, step.dtype])
+    kind = _dtypes.common(list(kinds))
     if kind == torch.bool:
         kind = _dtypes.defaults.int
     wanted = kind if dtype is None else dtype
     if dtype == torch.bool:
         kind = _dtypes.defaults.int
-    a, b, s = start.item(), stop.item(), step.item()
     if (s > 0 and b < a) or (s < 0 and b > a):
         return torch.empty(0, dtype=wanted)
     return torch.arange(a, b, s, dtype=kind).to(wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch._numpy import _dtypes
+from torch._numpy import _dtypes, _ufuncs
 from torch._numpy._util import (
     cast,
     normalize_axis_index,
@@ -474,14 +474,15 @@ def copyto(dst: object, src: object, casting: str = "same_kind", where: object =
     target.copy_(typecast(to_tensor(src), target.dtype, casting))
 
 
-@on_tensors("condition", "x", "y")
+@on_tensors("condition")
 def where(condition, x=None, y=None) -> object:
     if (x is None) != (y is None):
         raise ValueError("either both or neither of x and y should be given")
     truth = condition != 0 if condition.dtype != torch.bool else condition
     if x is None:
         return torch.where(truth)
-    x, y = promoted([x, y])
+    # Numbers of Python are weak here as in operators.
+    x, y = _ufuncs.operands(x, y)
     return torch.where(truth, x, y)
 
 

@@ -136,7 +136,17 @@ def _subtract(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _power(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     if _dtypes.category(b.dtype) == 1 and bool((b < 0).any()):
-        raise ValueError("Integers to negative integer powers are not allowed.")
+        raise ValueError(_NEGATIVE_POWER)
+    return torch.pow(a, b)
+
+
+_NEGATIVE_POWER = "Integers to negative integer powers are not allowed."
+
+
+def _power_of_number(a: torch.Tensor, b: torch.Tensor, exponent: complex) -> torch.Tensor:
+    """_power without a look at values, which a trace does not have."""
+    if _dtypes.category(b.dtype) == 1 and exponent < 0:  # type: ignore[operator]
+        raise ValueError(_NEGATIVE_POWER)
     return torch.pow(a, b)
 
 
@@ -238,7 +248,7 @@ def _refuse(where: object, options: dict[str, object]) -> None:
 
 
 def _finish(result: object, out: object, casting: str) -> object:
-    if out is None or out == (None, None):
+    if out is None or (isinstance(out, tuple) and all(each is None for each in out)):
         return to_array(result)
     outs = out if isinstance(out, tuple) else (out,)
     results = result if isinstance(result, tuple) else (result,)
@@ -302,6 +312,8 @@ def _pair(name: str, operation: Operation, prepare: Callable) -> Callable:
                     f"rule '{casting}'"
                 )
             first, second = cast(first, wanted), cast(second, wanted)
+        if operation is _power and _is_number(x2):
+            return _finish(_power_of_number(first, second, x2), out, casting)  # type: ignore[arg-type]
         return _finish(operation(prepare(first), prepare(second)), out, casting)
 
     ufunc.__name__ = ufunc.__qualname__ = name

@@ -1,9 +1,11 @@
-"""NumPy in a trace. An array is a tensor of the graph; a call of NumPy on arrays is one operator
-(torch._higher_order_ops.numpy_call). What depends on shape and dtype alone is known while tracing.
+"""NumPy in a trace. An array is a tensor of the graph, and a call of NumPy is a call of the
+function of the same name in torch._numpy (torch/_dynamo/numpy_calls.py): it is differentiated,
+decomposed and compiled like all else. At the edge of the graph results are NumPy's arrays again.
 NumPy is not imported here: a program that has an array has imported it."""
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -11,16 +13,18 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.numpy_calls import numpy_attribute, numpy_call, numpy_method, numpy_operator
 from torch._dynamo.source import AttrSource, NumpyTensorSource
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import (
     BaseListVariable,
+    ListVariable,
     SliceVariable,
     TupleVariable,
 )
-from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
+from torch._dynamo.variables.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -28,10 +32,20 @@ if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
     from torch._guards import Source
-    from torch._higher_order_ops.numpy_call import NumpyCall
 
 _KNOWN = frozenset({"shape", "ndim", "size", "itemsize", "nbytes", "dtype", "strides"})
-_COMPUTED = frozenset({"T", "real", "imag"})
+_COMPUTED = frozenset({"T", "real", "imag", "flat"})
+# What gives an array although it has no dimensions; all else gives a number of NumPy then.
+_ARRAYS = frozenset(
+    """
+    T array asarray astype atleast_1d broadcast_to copy empty empty_like expand_dims full full_like
+    imag ones ones_like real reshape squeeze swapaxes transpose view where zeros zeros_like
+    """.split()
+)
+# Lists in NumPy 1, tuples in NumPy 2.
+_TUPLES = frozenset({"meshgrid", "broadcast_arrays", "atleast_1d", "atleast_2d", "atleast_3d"})
+_CHANGES = frozenset({"fill", "sort"})
+_REFUSED = frozenset({"resize", "put", "partition", "setflags", "itemset"})
 
 
 def loaded() -> ModuleType | None:
@@ -52,16 +66,23 @@ def is_numpy(value: object) -> bool:
 
 
 class NumpyNdarrayVariable(VariableTracker):
-    """An array, or a NumPy number (`scalar`), that the graph has as a tensor."""
+    """An array, or a NumPy number (`scalar`), that the graph has as a tensor. A tensor has no
+    negative steps: `view_of` has array and key of which the tensor is a copy and the array is
+    not."""
 
-    __slots__ = ("scalar", "tensor")
+    __slots__ = ("scalar", "tensor", "view_of")
 
     def __init__(
-        self, tensor: TensorVariable, source: Source | None = None, scalar: bool = False
+        self,
+        tensor: TensorVariable,
+        source: Source | None = None,
+        scalar: bool = False,
+        view_of: tuple[NumpyNdarrayVariable, VariableTracker] | None = None,
     ) -> None:
         super().__init__(source)
         self.tensor = tensor
         self.scalar = scalar
+        self.view_of = view_of
 
     def describe(self) -> str:
         return self.tensor.describe()
@@ -78,6 +99,7 @@ class NumpyNdarrayVariable(VariableTracker):
 
     def children(self) -> Iterator[VariableTracker]:
         yield self.tensor
+        yield from self.view_of or ()
 
     def hash_key(self, tx: Frame) -> object:
         raise_error(tx, TypeError, "unhashable type: 'numpy.ndarray'")
@@ -95,7 +117,7 @@ class NumpyNdarrayVariable(VariableTracker):
         if name in _KNOWN:
             return self._known(tx, name)
         if name in _COMPUTED:
-            return call(tx, operator.attrgetter(name), [self], {})
+            return _traced(tx, numpy_attribute, name, [self], {})
         if name == "__class__":
             return VariableTracker.build(tx, self.python_type())
         return tx.attribute_of_builtin(self, name)
@@ -129,9 +151,11 @@ class NumpyNdarrayVariable(VariableTracker):
             return tx.make_iterator(self)
         if name in ("item", "tolist", "__bool__", "__int__", "__float__", "__index__"):
             unimplemented(f"ndarray.{name}", repr(self), "the values are not known while tracing")
-        if name in ("fill", "sort", "resize", "put", "partition", "setflags", "itemset"):
+        if name in _REFUSED:
             unimplemented(f"ndarray.{name}", repr(self), "an array is changed in place")
-        return call(tx, Method(name), [self, *args], kwargs)
+        if name in _CHANGES:
+            self.check_own(name)
+        return _traced(tx, numpy_method, name, [self, *args], kwargs)
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
         if self.tensor.fake.dim() == 0:
@@ -140,36 +164,45 @@ class NumpyNdarrayVariable(VariableTracker):
         return (self.getitem(tx, ConstantVariable(i)) for i in range(count))
 
     def getitem(self, tx: Frame, key: VariableTracker) -> VariableTracker:
-        return call(tx, operator.getitem, [self, key], {})
+        found = _traced(tx, numpy_operator, "getitem", [self, key], {})
+        parts = [
+            part.realize() for part in (key.items if isinstance(key, TupleVariable) else [key])
+        ]
+        if isinstance(found, NumpyNdarrayVariable):
+            if any(isinstance(p, SliceVariable) and _is_negative(p.items[2]) for p in parts):
+                found.view_of = (self, key)
+            elif any(p.is_python_constant() and p.as_python_constant() is ... for p in parts):
+                found.scalar = False
+        return found
 
     def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
-        self.check_own(key)
-        self.tensor.setitem(tx, key, as_tensor(value))
+        self.check_own(repr(key))
+        _traced(tx, numpy_operator, "setitem", [self, key, value], {})
 
-    def overwrite(self, tx: Frame, value: VariableTracker) -> None:
-        """An operator such as += has computed new values."""
-        self.tensor.call_method(tx, "copy_", [as_tensor(value)], {})
+    def inplace(self, tx: Frame, op: Callable, other: VariableTracker) -> VariableTracker:
+        """An operator such as +=."""
+        if self.scalar:
+            return _traced(tx, numpy_operator, op.__name__.removeprefix("i"), [self, other], {})
+        self.check_own(op.__name__)
+        return _traced(tx, numpy_operator, op.__name__, [self, other], {})
 
-    def check_own(self, what: VariableTracker) -> None:
-        """What a call of NumPy gave may be a view, and the graph does not know of what."""
-        node = self.tensor.node
-        made = node.op != "placeholder" and "numpy_call" in str(node.args)
-        if made or any("numpy_call" in str(user.target) for user in node.users):
-            unimplemented("change of an array", repr(what), "an array that has views is changed")
+    def check_own(self, what: str) -> None:
+        """The tensor is the array's memory."""
+        if self.view_of is not None:
+            unimplemented("change of an array", what, "a view with a negative step is changed")
 
     def reconstruct(self, cg: Codegen) -> str:
-        text = f"{cg.expr(self.tensor)}.numpy()"
+        if self.view_of is not None:
+            array, key = self.view_of
+            return f"{cg.expr(array)}[{cg.expr(key)}]"
+        text = f"{cg.expr(self.tensor)}.numpy(force=True)"
         return f"{text}[()]" if self.scalar else text
 
 
-class Method:
-    """A method of an array by its name, as a function."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def __call__(self, array: object, *args: object, **kwargs: object) -> object:
-        return getattr(array, self.__name__)(*args, **kwargs)
+def _is_negative(step: VariableTracker) -> bool:
+    step = step.realize()
+    value = step.as_python_constant() if step.is_python_constant() else None
+    return isinstance(value, int) and value < 0
 
 
 class NumpyConstantVariable(KnownObjectVariable):
@@ -260,34 +293,55 @@ def construct(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTrack
     return call(tx, cls, args, kwargs)
 
 
-def call(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """A call of NumPy, as a node."""
-    from torch._higher_order_ops.numpy_call import NumpyCall, ValuesDecide, numpy_call
+@functools.cache
+def _names() -> dict[int, str]:
+    """The functions and types of NumPy that torch._numpy has, by identity."""
+    import torch._numpy as tnp
 
-    tensors: list[TensorVariable] = []
-    given = tuple(_template(tx, arg, tensors) for arg in args)
-    named = {k: _template(tx, v, tensors) for k, v in kwargs.items()}
-    made = NumpyCall(fn, given, named)
-    fakes = [vt.fake for vt in tensors]
-    if any(isinstance(size, torch.SymInt) for fake in fakes for size in fake.shape):
-        unimplemented("NumPy", repr(made), "an array whose shape is symbolic")
-    if not tensors and not str(getattr(fn, "__module__", "")).startswith("numpy.random"):
-        plain = _plain_number(made)
+    found = {}
+    for part in ("", "linalg.", "fft.", "random."):
+        own = getattr(tnp, part.rstrip("."), tnp) if part else tnp
+        theirs = getattr(loaded(), part.rstrip(".")) if part else loaded()
+        for name in dir(own):
+            value = getattr(theirs, name, None)
+            if name[0] != "_" and callable(value):
+                found.setdefault(_identity(value), part + name)
+    return found
+
+
+def _identity(value: object) -> int | tuple[int, str]:
+    """Equal for the same function; methods of NumPy's generator are new objects at each look."""
+    owner = getattr(value, "__self__", None)
+    if owner is None or isinstance(owner, type(sys)):
+        return id(value)
+    return id(owner), value.__name__
+
+
+def call(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A call of NumPy or of an operator on arrays, as a node."""
+    if getattr(operator, getattr(fn, "__name__", ""), None) is fn:
+        return _traced(tx, numpy_operator, fn.__name__, args, kwargs)
+    name = _names().get(_identity(fn))
+    random = name is not None and name.startswith("random.")
+    if not random:
+        plain = _plain_number(fn, args, kwargs)
         if plain is not None:
             return plain
-    try:
-        leaves = made.examples(fakes)
-    except ValuesDecide as error:
-        unimplemented("NumPy", repr(made), str(error))
-    except Exception as error:
-        raise_observed(tx, error)
-    return _result(tx, numpy_call, made, tensors, leaves)
+    if name is None:
+        unimplemented("NumPy", repr(fn), "torch._numpy has no such function")
+    if random and torch._dynamo.config.use_numpy_random_stream:
+        unimplemented("NumPy", name, "the stream of NumPy's random numbers is asked for")
+    return _traced(tx, numpy_call, name, args, kwargs)
 
 
-def _plain_number(made: NumpyCall) -> VariableTracker | None:
+def _plain_number(fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker | None:
     """A number that a call of constants gives."""
+    given = [vt.realize() for vt in (*args, *kwargs.values())]
+    if not all(vt.is_python_constant() for vt in given):
+        return None
+    plain = [vt.as_python_constant() for vt in given]
     try:
-        value = made.apply([])
+        value = fn(*plain[: len(args)], **dict(zip(kwargs, plain[len(args) :], strict=True)))
     except Exception:
         return None
     if isinstance(value, int | float | bool | str | complex | loaded().generic):
@@ -295,45 +349,56 @@ def _plain_number(made: NumpyCall) -> VariableTracker | None:
     return NumpyConstantVariable(value) if isinstance(value, loaded().dtype) else None
 
 
+def _traced(tx: Frame, target: Callable, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """The node of a call, and its result as arrays."""
+    held: list[NumpyNdarrayVariable] = []
+    given = [ConstantVariable(name), *[_argument(tx, arg, held) for arg in args]]
+    named = {key: _argument(tx, value, held) for key, value in kwargs.items()}
+    changes = name == "setitem" or (target is numpy_method and name in _CHANGES)
+    run = tx.out.call_effect if changes else tx.out.call
+    keeps = name.rpartition(".")[2] in _ARRAYS
+    found = _result(run(tx, target, given, named), held, keeps)
+    if name in _TUPLES and isinstance(found, ListVariable) and loaded().__version__ >= "2":
+        return TupleVariable(found.items)
+    return found
+
+
 def _result(
-    tx: Frame, op: object, made: NumpyCall, tensors: list[TensorVariable], leaves: list
+    found: VariableTracker, held: list[NumpyNdarrayVariable], keeps: bool
 ) -> VariableTracker:
-    from torch._dynamo.variables.pytree import Leaf, unmarked
-    from torch.utils import _pytree as pytree
-
-    held = tx.out.attribute_node("numpy_call", made)
-    nodes = tx.out.lift_all(tuple(vt.node for vt in tensors))
-    with tx.out.fake_mode:
-        values = tuple(op(made, *[vt.fake for vt in tensors]))
-    node = tx.out.graph.create_node("call_function", op, (held, *nodes), {})
-    node.meta["example_value"] = values
-    parts = tx.out.wrap_node(tx, node, values).items
-    marks = [
-        Leaf(part if kind == "tensor" else NumpyNdarrayVariable(part, None, kind == "scalar"))
-        for kind, part in zip(made.kinds, parts, strict=True)
-    ]
-    return unmarked(tx, pytree.tree_unflatten(marks, made.structure))
+    if isinstance(found, TensorVariable):
+        same = next((array for array in held if array.tensor is found), None)
+        return same or NumpyNdarrayVariable(found, None, not keeps and found.fake.dim() == 0)
+    if isinstance(found, TupleVariable):
+        return TupleVariable([_result(item.realize(), held, keeps) for item in found.items])
+    if isinstance(found, ListVariable):
+        return ListVariable([_result(item.realize(), held, keeps) for item in found.items])
+    return found
 
 
-def _template(tx: Frame, vt: VariableTracker, tensors: list[TensorVariable]) -> object:
-    """An argument of a call, with a hole for each tensor."""
-    from torch._higher_order_ops.numpy_call import ARRAY, SCALAR, TENSOR, Hole
-
+def _argument(tx: Frame, vt: VariableTracker, held: list[NumpyNdarrayVariable]) -> VariableTracker:
+    """An argument of a call as graphs have it: tensors for arrays and names for dtypes."""
     vt = vt.realize()
-    if isinstance(vt, NumpyNdarrayVariable | TensorVariable):
-        array = isinstance(vt, NumpyNdarrayVariable)
-        tensors.append(vt.tensor if array else vt)
-        kind = (SCALAR if vt.scalar else ARRAY) if array else TENSOR
-        return Hole(len(tensors) - 1, kind)
-    if isinstance(vt, SymNodeVariable):
-        return vt.evaluate()
+    if isinstance(vt, NumpyNdarrayVariable):
+        held.append(vt)
+        return vt.tensor
     if isinstance(vt, SliceVariable):
-        return slice(*[_template(tx, item, []) for item in vt.items])
+        return SliceVariable([_argument(tx, item, held) for item in vt.items])
     if isinstance(vt, BaseListVariable) and vt.cls in (list, tuple, torch.Size):
-        items = [_template(tx, item, tensors) for item in vt.items]
-        return tuple(items) if vt.cls is not list else items
+        items = [_argument(tx, item, held) for item in vt.items]
+        return ListVariable(items) if vt.cls is list else TupleVariable(items)
     if isinstance(vt, ConstDictVariable):
-        return {k.as_python_constant(): _template(tx, v, tensors) for k, v in vt.items.values()}
+        pairs = [(key, _argument(tx, value, held)) for key, value in vt.items.values()]
+        return ConstDictVariable.of(tx, pairs)
     if not vt.is_python_constant():
-        unimplemented("NumPy", repr(vt), "an argument that is neither an array nor a constant")
-    return vt.as_python_constant()
+        return vt
+    value, numpy = vt.as_python_constant(), loaded()
+    if isinstance(value, numpy.generic):
+        kind = ConstantVariable(value.dtype.name)
+        return tx.out.call(tx, numpy_call, [kind, ConstantVariable(value.item())], {})
+    if isinstance(value, type) and (issubclass(value, numpy.generic) or value in _PYTHON_TYPES):
+        value = numpy.dtype(value)
+    return ConstantVariable(value.name) if isinstance(value, numpy.dtype) else vt
+
+
+_PYTHON_TYPES = (bool, int, float, complex)

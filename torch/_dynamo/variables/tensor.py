@@ -347,9 +347,10 @@ def _numpy(self: TensorVariable, tx: Frame, *, force: VariableTracker | None = N
     from torch._dynamo.variables.numpy_arrays import NumpyNdarrayVariable
 
     forced = force is not None and tx.truth(force)
-    if (self.fake.requires_grad and not forced) or self.fake.device.type != "cpu":
-        unimplemented("Tensor.numpy", repr(self), "only plain tensors of the CPU become arrays")
-    plain = self.call_method(tx, "detach", [], {}) if self.fake.requires_grad else self
+    if self.fake.device.type != "cpu" and not forced:
+        unimplemented("Tensor.numpy", repr(self), "only tensors of the CPU become arrays")
+    # Gradients flow through arrays of compiled code, unless the array is forced out of the tensor.
+    plain = self.call_method(tx, "detach", [], {}) if forced else self
     return NumpyNdarrayVariable(plain)
 
 
