@@ -105,6 +105,8 @@ from torch._symbolic import (
     _sym_sqrt,
     _sym_tan,
     _sym_tanh,
+    sym_constrain_range,
+    sym_constrain_range_for_size,
     sym_float,
     sym_int,
     sym_ite,

@@ -26,6 +26,20 @@ def _overridable(function):
     return wrapped
 
 
+def sym_constrain_range(size, *, min: int | None = None, max: int | None = None) -> None:
+    """Says that a number lies between two bounds; a plain number that does not is an error."""
+    from torch import ops
+
+    ops.aten.sym_constrain_range(size, min=min, max=max)
+
+
+def sym_constrain_range_for_size(size, *, min: int | None = None, max: int | None = None) -> None:
+    """sym_constrain_range for a number that is used as a size."""
+    from torch import ops
+
+    ops.aten.sym_constrain_range_for_size(size, min=min, max=max)
+
+
 @_overridable
 def sym_not(a):
     """`not a`, also for symbolic truth values."""

@@ -477,3 +477,55 @@ def test_installed_packages_are_asked_for_backends_that_are_unknown_only() -> No
         [sys.executable, "-c", KNOWN_BACKEND], capture_output=True, text=True, check=True
     )
     assert run.stdout.split() == ["False", "True"]
+
+
+# ---- small names
+
+
+def test_methods_of_plain_numbers_fix_a_symbol() -> None:
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    env = ShapeEnv()
+    size = FakeTensorMode(shape_env=env).from_tensor(torch.ones(5), static_shapes=False).shape[0]
+    assert size.bit_length() == 3 and size.as_integer_ratio() == (5, 1)
+    assert (size * 1.5).as_integer_ratio() == (15, 2) and (size * 1.5).hex() == (7.5).hex()
+    assert len(env.guards) == 1
+
+
+def test_ranges_of_numbers_are_stated_and_checked() -> None:
+    assert torch.sym_constrain_range(3, min=1, max=4) is None
+    assert torch.sym_constrain_range_for_size(3, min=1, max=4) is None
+    with pytest.raises(RuntimeError, match=r"Invalid value range for 7 between \[1, 4\]"):
+        torch.sym_constrain_range(7, min=1, max=4)
+
+
+def test_training_flag_of_a_compiled_module_is_that_of_the_module() -> None:
+    module = torch.nn.Dropout(0.5)
+    compiled = torch.compile(module, backend="eager")
+    module.eval()
+    assert compiled.training is False
+    compiled.train()
+    assert module.training is True and compiled.training is True
+
+
+def test_fake_mode_keeps_values_of_small_tensors() -> None:
+    from torch._subclasses import FakeTensorMode
+
+    mode = FakeTensorMode()
+    fake = mode.from_tensor(torch.ones(2))
+    assert mode.may_turn_const(torch.ones(1)) and not mode.may_turn_const(torch.ones(2000))
+    assert not mode.may_turn_const(fake) and not mode.may_turn_const(torch.ones(2, device="meta"))
+
+
+def test_hooks_say_what_the_program_does_when_it_is_compiled_again() -> None:
+    epochs = iter(["epoch 1", "x" * 300])
+    torch._dynamo.register_hook_for_recompile_user_context(lambda: next(epochs))
+    try:
+        fn = torch.compile(add, backend="eager", dynamic=False)
+        for size in (2, 3, 4):
+            fn(torch.ones(size), 1)
+    finally:
+        torch._dynamo.reset_recompile_user_contexts()
+    noted = [m.recompile_user_contexts for m in utils.get_compilation_metrics()[-3:]]
+    assert noted == [None, ["epoch 1"], ["x" * 256]]

@@ -38,6 +38,10 @@ from torch._dynamo.eval_frame import (
     run,
     skip,
 )
+from torch._dynamo.recompiles import (
+    register_hook_for_recompile_user_context,
+    reset_recompile_user_contexts,
+)
 from torch._dynamo.utils import (
     compilation_time_metrics,
     compile_times,
@@ -86,9 +90,11 @@ __all__ = [
     "override_optimization_hint",
     "patch_dynamo_config",
     "register_backend",
+    "register_hook_for_recompile_user_context",
     "replay",
     "reset",
     "reset_code_caches",
+    "reset_recompile_user_contexts",
     "run",
     "set_recursion_limit",
     "set_stance",

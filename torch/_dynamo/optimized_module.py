@@ -30,6 +30,20 @@ class OptimizedModule(torch.nn.Module):
         object.__setattr__(self, "_compiled_call", call)
         object.__setattr__(self, "_compiled_forward", None)
 
+    @property
+    def training(self) -> bool:
+        """The flag of the module inside, which is the one that the compiled code reads."""
+        inner = self._modules.get("_orig_mod")
+        return self.__dict__["training"] if inner is None else inner.training
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        inner = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if inner is None:
+            self.__dict__["training"] = value
+        else:
+            inner.training = value
+
     def forward(self, *args: object, **kwargs: object) -> object:
         """The module's own call. Without hooks its forward is compiled by itself."""
         mod = self._orig_mod
@@ -57,13 +71,10 @@ class OptimizedModule(torch.nn.Module):
         return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        # The training flag and all else belong to the module inside; what Module itself keeps, to
-        # the wrapper.
+        # All but what Module itself keeps belongs to the module inside.
         inner = self.__dict__.get("_modules", {}).get("_orig_mod")
         if inner is None or name in self._OWN or name in self.__dict__:
             super().__setattr__(name, value)
-            if inner is not None and name == "training":
-                inner.training = value
             return
         setattr(inner, name, value)
 

@@ -480,6 +480,7 @@ class CompilationMetrics:
     config_inline_inbuilt_nn_modules: bool | None = None
     specialize_float: bool | None = None
     is_forward: bool | None = None
+    recompile_user_contexts: list[str] | None = None
 
 
 _metrics: collections.deque[CompilationMetrics] = collections.deque(maxlen=64)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -178,12 +177,11 @@ class FakeTensorConverter:
         if make_constant:
             with _C._ExcludeDispatchKeyGuard(_ABOVE_META):
                 meta = torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
-            small = t.numel() <= CONSTANT_NUMEL_LIMIT
             return FakeTensor(
                 fake_mode,
                 meta,
                 t.device,
-                constant=t if small else None,
+                constant=t if fake_mode.may_turn_const(t) else None,
                 real_tensor=_copied(t) if self.meta_converter.copy_data else None,
             )
         return self.meta_converter.convert(
@@ -266,6 +264,10 @@ class FakeTensorMode(TorchDispatchMode):
     cache_hits = 0
     cache_misses = 0
     cache_bypasses: dict[str, int] = {}
+    epoch = 0
+    in_kernel_invocation = False
+    nt_tensor_id_counter = 0
+    nt_tensor_id_initial_count = 0
 
     def __init__(
         self,
@@ -301,7 +303,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     def reset_nt_tensor_id_counter(self) -> None:
         """Nested tensors are numbered from the beginning again."""
-        self.nt_tensor_id_counter = itertools.count()
+        self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
 
     @property
     def _native_handler(self) -> object | None:
@@ -361,6 +363,15 @@ class FakeTensorMode(TorchDispatchMode):
     def is_our_fake(self, t: object) -> bool:
         """Whether t is a fake tensor of this mode."""
         return _C._is_fake(t) and _C._fake_mode_of(t) is self
+
+    def may_turn_const(self, t: torch.Tensor) -> bool:
+        """Whether the fake form of a tensor keeps its values: it is small and has some."""
+        return (
+            t.layout is torch.strided
+            and t.numel() <= CONSTANT_NUMEL_LIMIT
+            and not _C._is_fake(t)
+            and t.device.type != "meta"
+        )
 
     def from_tensor(
         self,

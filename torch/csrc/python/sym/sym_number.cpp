@@ -250,6 +250,15 @@ PyObject* number_reduce(PyObject* self, PyObject*) {
 // A copy in another environment has no meaning; the copy is the number.
 PyObject* number_copy(PyObject* self, PyObject*) { return number_self(self); }
 
+// A method of Python's own number: the value becomes a guard, since the answer has no symbols.
+template <const char* name> PyObject* of_plain_number(PyObject* self, PyObject*) {
+  PyRef plain(PyObject_TypeCheck(self, &SymFloatType) ? PyNumber_Float(self) : PyNumber_Long(self));
+  return plain ? PyObject_CallMethod(plain.get(), name, nullptr) : nullptr;
+}
+constexpr char kRatio[] = "as_integer_ratio", kBitLength[] = "bit_length", kHex[] = "hex";
+PyMethodDef int_method = {kBitLength, of_plain_number<kBitLength>, METH_NOARGS, nullptr};
+PyMethodDef float_method = {kHex, of_plain_number<kHex>, METH_NOARGS, nullptr};
+
 PyNumberMethods as_number;
 PyMemberDef members[] = {
     {"node", T_OBJECT_EX, offsetof(PySymNumber, node), 0, "What carries the value."},
@@ -266,6 +275,7 @@ PyMethodDef methods[] = {
     {"__round__", number_round, METH_VARARGS, nullptr},
     {"is_integer", number_is_integer, METH_NOARGS, "Whether the value is a whole number."},
     {"conjugate", number_conjugate, METH_NOARGS, nullptr},
+    {kRatio, of_plain_number<kRatio>, METH_NOARGS, nullptr},
     {"_sym_function", number_math, METH_O, "A function of Python's math module of this number."},
     {"__reduce_ex__", number_reduce, METH_O, nullptr},
     {"__copy__", number_copy, METH_NOARGS, nullptr},
@@ -372,8 +382,13 @@ bool init_sym(PyObject* module) {
   bool_number.nb_subtract = as_number.nb_subtract;
   bool_number.nb_multiply = as_number.nb_multiply;
   SymBoolType.tp_as_number = &bool_number;
+  const auto add_method = [](PyTypeObject* type, PyMethodDef* def) {
+    PyRef made(new_method(type, def));
+    return made && PyDict_SetItemString(type->tp_dict, def->ml_name, made.get()) == 0;
+  };
   return add_type(module, &SymIntType) && add_type(module, &SymFloatType) &&
-         add_type(module, &SymBoolType);
+         add_type(module, &SymBoolType) && add_method(&SymIntType, &int_method) &&
+         add_method(&SymFloatType, &float_method);
 }
 
 } // namespace torch::python
