@@ -14,6 +14,12 @@ from torch.nn._embedding_bag import *  # noqa: F403
 from torch.nn._grouped import grouped_mm  # noqa: F401
 from torch.nn._interpolate import *  # noqa: F403
 from torch.nn._losses import *  # noqa: F403
+from torch.nn._scaled import (  # noqa: F401
+    ScalingType,
+    SwizzleType,
+    scaled_grouped_mm,
+    scaled_mm,
+)
 from torch.overrides import (
     handle_torch_function,  # noqa: F401
     has_torch_function,  # noqa: F401

@@ -1,14 +1,12 @@
 // Matrix products that keep a wider result than their inputs (out_dtype): the inputs are widened
 // and the ordinary product runs on them. A half or bfloat16 number is exact in float32, so nothing
 // is lost against accumulating in float32 and never rounding back, and the gradient comes for free.
-#include <ATen/native/Checks.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
 
 namespace at::native {
@@ -41,35 +39,6 @@ Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& m
                          const Scalar& beta, const Scalar& alpha, bool use_gelu) {
   const Tensor sum = at::addmm(self, mat1, mat2, beta, alpha);
   return use_gelu ? at::gelu(sum) : at::relu(sum);
-}
-
-Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
-  Checker("_int_mm").rank({"self", self}, 2).rank({"mat2", mat2}, 2);
-  const int64_t inner[2] = {self.size(1), mat2.size(0)};
-  TORCH_CHECK(inner[0] == inner[1], "_int_mm: self.size(1) needs to match mat2.size(0) but got ",
-              inner[0], " and ", inner[1]);
-  const ScalarType left = self.scalar_type(), right = mat2.scalar_type();
-  TORCH_CHECK(left == kChar || left == kByte,
-              "_int_mm: Expected self dtype to be int8 or uint8 but got ", left);
-  TORCH_CHECK(right == kChar, "_int_mm: Expected mat2 dtype to be of type int8 but got ", right);
-  return at::mm(self.to(kInt), mat2.to(kInt));
-}
-
-// The sums are in float32, in which 8-bit weights are exact, and rounded once.
-Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor& scales) {
-  const ScalarType dtype = self.scalar_type();
-  TORCH_CHECK(dtype == kFloat || dtype == kHalf || dtype == kBFloat16,
-              "_weight_int8pack_mm: expect A to be either 32-bit or 16-bit float tensor.");
-  TORCH_CHECK(self.dim() == 2, "_weight_int8pack_mm: expect A to be 2-D tensor.");
-  TORCH_CHECK(mat2.scalar_type() == kChar, "_weight_int8pack_mm: expect B to be int8 tensor.");
-  TORCH_CHECK(mat2.dim() == 2 && mat2.size(1) == self.size(1),
-              "_weight_int8pack_mm: expect B.size(1) == ", self.size(1));
-  TORCH_CHECK(scales.dim() == 1 && scales.size(0) == mat2.size(0),
-              "_weight_int8pack_mm: expect scales to be 1d tensor with size ", mat2.size(0));
-  TORCH_CHECK(scales.scalar_type() == dtype, "expected scalar type ", dtype, " but found ",
-              scales.scalar_type());
-  const Tensor sums = at::mm(self.to(kFloat), mat2.to(kFloat).transpose(0, 1));
-  return at::mul(sums, scales.to(kFloat)).to(dtype);
 }
 
 Tensor bmm_dtype(const Tensor& self, const Tensor& mat2, ScalarType out_dtype) {
