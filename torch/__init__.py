@@ -340,6 +340,7 @@ _LAZY = {
     "has_cuda": "torch.version",
     "_nested_view_from_buffer": "torch.nested",
     "_scaled_mm": "torch._float8_product",
+    "_has_compatible_shallow_copy_type": "torch._shallow_copy",
     **{
         "_cast_" + kind: "torch._casts"
         for kind in ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")

@@ -3,6 +3,7 @@ switches of executors that this library does not have, and a few questions. torc
 at their first use; what graphs of scripted code are made of is in torch.jit._native_names."""
 
 import torch
+from torch import _cpu_features as _cpu  # noqa: F401
 from torch._file_check import FileCheck  # noqa: F401
 from torch._schema_info import (  # noqa: F401
     _is_alias_of,
@@ -11,6 +12,7 @@ from torch._schema_info import (  # noqa: F401
     _SchemaArgument,
     _SchemaInfo,
 )
+from torch._tags import Tag  # noqa: F401
 
 
 class _KindOfType(type):

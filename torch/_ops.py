@@ -446,6 +446,8 @@ def _find(namespace, name, overload=None):
 _DEFINED_IN_PYTHON = {
     "_c10d_functional": "torch.distributed._functional_collectives",
     "aten": "torch._composed_ops",
+    "c10d": "torch.distributed._c10d_ops",
+    "c10d_functional": "torch.distributed._c10d_ops",
     "prims": "torch._prims",
     "quantized": "torch._quantized_ops",
     "rngprims": "torch._prims.rng_prims",

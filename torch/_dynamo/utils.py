@@ -15,6 +15,7 @@ import sys
 import time
 import types
 import typing
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
@@ -52,6 +53,16 @@ def __getattr__(name: str) -> object:
 
         return LazyString
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@functools.cache
+def _warn_of(message: str, stacklevel: int) -> None:
+    warnings.warn(message, stacklevel=stacklevel)
+
+
+def warn_once(msg: str, stacklevel: int = 1) -> None:
+    """A warning that a process shows once, with the line of the caller."""
+    _warn_of(msg, stacklevel + 2)
 
 
 def is_compile_supported(device_type: str) -> bool:

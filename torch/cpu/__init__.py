@@ -115,8 +115,13 @@ def set_device(device) -> None:
 
 
 def get_capabilities():
-    """What the processor and the build offer, by name."""
-    return {"capability": torch.backends.cpu.get_cpu_capability()}
+    """What the processor offers, by name."""
+    return torch._C._cpu._get_cpu_capability()
+
+
+def _init_amx() -> bool:
+    """Whether tiles can be used."""
+    return torch._C._cpu._init_amx()
 
 
 def _is_avx2_supported() -> bool:

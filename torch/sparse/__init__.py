@@ -180,12 +180,12 @@ def _with_values(pattern, values):
     return torch.sparse_compressed_tensor(*indices, values, pattern.shape, layout=pattern.layout)
 
 
-_MISSING = (
+_MISSING = ("spsolve",)
+# Tensors that few programs use come with their module.
+_SEMI_STRUCTURED = (
     "SparseSemiStructuredTensor",
     "SparseSemiStructuredTensorCUSPARSELT",
     "SparseSemiStructuredTensorCUTLASS",
-    "semi_structured",
-    "spsolve",
     "to_sparse_semi_structured",
 )
 
@@ -195,6 +195,11 @@ class _NotInThisBuild(NotImplementedError, AttributeError):
 
 
 def __getattr__(name):
+    if name == "semi_structured" or name in _SEMI_STRUCTURED:
+        import importlib
+
+        module = importlib.import_module("torch.sparse.semi_structured")
+        return module if name == "semi_structured" else getattr(module, name)
     if name in _MISSING:
         raise _NotInThisBuild(f"torch.sparse.{name} is not implemented")
     raise AttributeError(f"module 'torch.sparse' has no attribute '{name}'")
