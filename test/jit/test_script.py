@@ -250,12 +250,6 @@ def test_graph_shows_operators_and_types():
     assert "%x : Tensor" in str(f.graph) and "torch.relu(x)" in f.code
 
 
-def test_deep_recursion_of_scripted_code_is_an_error():
-    unit = torch.jit.CompilationUnit("def f(n: int) -> int:\n    return f(n + 1)\n")
-    with pytest.raises(RuntimeError, match="recursion depth"):
-        unit.f(0)
-
-
 def test_error_inside_no_grad_leaves_the_gradient_mode_of_the_caller() -> None:
     @torch.jit.script
     def fails(x: torch.Tensor) -> torch.Tensor:

@@ -50,6 +50,18 @@ def test_first_load_of_a_process_imports_nothing():
     assert done.stdout == b""
 
 
+def test_mutated_script_archives_are_refused_or_harmless():
+    done = run("scripts.py", "--n", "150", "--seed", "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "150 archives" in done.stdout
+
+
+@pytest.mark.slow
+def test_planted_faults_of_the_reader_of_script_archives_are_found():
+    done = run("scripts.py", "--self-test")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.slow
 def test_planted_faults_of_the_loader_are_found():
     done = run("load.py", "--self-test")

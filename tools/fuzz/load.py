@@ -142,10 +142,12 @@ def exercise(tensor, torch) -> None:
 class Loader:
     """Loads one file after another and says what was wrong with each."""
 
+    watch_type = Watch
+
     def __init__(self) -> None:
         import torch
 
-        self.torch, self.watch = torch, Watch()
+        self.torch, self.watch = torch, self.watch_type()
         self.folder = tempfile.mkdtemp(prefix="load-fuzz-")
         self.counts = collections.Counter()
         self.largest, self.slowest = 0, 0.0
@@ -268,6 +270,14 @@ def worker(options) -> None:
 class Run:
     """Child processes over a range of numbers, one after another as they die."""
 
+    program = os.path.abspath(__file__)
+
+    def arguments(self):
+        """What a child is told beside the range."""
+        o = self.options
+        told = ["--seed", str(o.seed), "--formats", o.formats, "--memory", str(o.memory)]
+        return [*told, "--plant", o.plant]
+
     def __init__(self, options) -> None:
         self.options = options
         self.counts, self.faults = [0, 0], []
@@ -295,10 +305,8 @@ class Run:
 
     def _child(self, begin, end):
         HEADER.pack_into(self.log.page, 0, begin - 1, time.monotonic() + 60, 0, 0, 0, 0)
-        o = self.options
-        command = [sys.executable, os.path.abspath(__file__), "--worker", self.path]
-        command += ["--seed", str(o.seed), "--begin", str(begin), "--end", str(end)]
-        command += ["--formats", o.formats, "--memory", str(o.memory), "--plant", o.plant]
+        command = [sys.executable, self.program, "--worker", self.path]
+        command += ["--begin", str(begin), "--end", str(end), *self.arguments()]
         with open(self.path + ".err", "wb") as noise:
             process = subprocess.Popen(command, stderr=noise)
         kind = ""

@@ -174,11 +174,23 @@ class ArchiveCode:
         kind = ArchiveClass(unique_name(name), "Module" in bases)
         self.found[name] = kind
         roles: dict[str, str] = {}
+        hooks: list[tuple[str, list[ScriptFunction]]] = []
         for step in node.body:
-            self.class_member(kind, step, source, roles)
+            listed = _hook_list(step)
+            if listed:
+                target = kind.pre_hooks if listed == "__forward_pre_hooks__" else kind.hooks
+                hooks += [(name, target) for name in ast.literal_eval(step.value)]
+            else:
+                self.class_member(kind, step, source, roles)
         for attribute, role in roles.items():
             if attribute in kind.attributes:
                 kind.roles[attribute] = role
+        for name, listed in hooks:
+            if name not in kind.methods:
+                raise RuntimeError(f"the archive has no hook {name} of {kind.qualified_name}")
+            listed.append(kind.methods[name])
+        for name in {name for name, _ in hooks}:
+            del kind.methods[name]
         for attribute, type in kind.attributes.items():
             if isinstance(type, T.ClassType) and type.is_module:
                 kind.roles[attribute] = "module"
@@ -282,3 +294,11 @@ class ArchiveCode:
         if name in _FORMS:
             return Form(name)
         return None
+
+
+def _hook_list(step: ast.stmt) -> str | None:
+    """The name of a list of hooks that a statement of a class assigns."""
+    if isinstance(step, ast.Assign) and isinstance(step.targets[0], ast.Name):
+        name = step.targets[0].id
+        return name if name in ("__forward_pre_hooks__", "__forward_hooks__") else None
+    return None

@@ -29,6 +29,7 @@ class DataPickle:
         self.out = bytearray(b"\x80\x02")
         self.storages = storages
         self.memo: dict[int, int] = {}
+        self.classes: dict[T.ClassType, None] = {}  # of the instances, in their order
         self.kept: list[object] = []
 
     def finish(self) -> bytes:
@@ -76,9 +77,8 @@ class DataPickle:
             self.tensor(value)
         elif isinstance(value, enum.Enum):
             self.class_name(kind.name)
-            self.out += b"("
             self.value(value.value, kind.contained[0])
-            self.out += b"tR"
+            self.out += b"R"
         elif isinstance(value, int):
             self.integer(value)
         elif isinstance(value, float):
@@ -171,6 +171,7 @@ class DataPickle:
         if self.recall(value):
             return
         kind = value._script_type
+        self.classes[kind] = None
         self.class_name(kind.qualified_name)
         self.out += b")\x81"
         self.remember(value)
@@ -258,6 +259,13 @@ class CodeFiles:
             for label, role in (("__parameters__", "parameter"), ("__buffers__", "buffer")):
                 names = "".join(f'"{n}", ' for n, r in kind.roles.items() if r == role)
                 lines.append(f"  {label} = [{names}]")
+            for label, hooks in (
+                ("__forward_pre_hooks__", kind.pre_hooks),
+                ("__forward_hooks__", kind.hooks),
+            ):
+                if hooks:
+                    names = "".join(f'"{h.name}", ' for h in hooks)
+                    lines.append(f"  {label} = [{names}]")
         for name, attribute in kind.attributes.items():
             text = self.printer.type_text(attribute)
             if name.isidentifier() and not keyword.iskeyword(name):
@@ -272,7 +280,8 @@ class CodeFiles:
         for name, function in kind.methods.items():
             if isinstance(function, ScriptFunction):
                 lines.append(self.printer.function(function, 1, name).rstrip("\n"))
-        for hook in (*kind.pre_hooks, *kind.hooks):
+        hooks = {hook.name: hook for hook in (*kind.pre_hooks, *kind.hooks)}
+        for hook in hooks.values():
             lines.append(self.printer.function(hook, 1).rstrip("\n"))
         return "\n".join([*lines, ""])
 
@@ -327,8 +336,13 @@ def _function_module(function: ScriptFunction) -> RecursiveScriptModule:
 def write(m, f, extra=None) -> None:
     """Writes the archive to a path or file."""
     module = _as_module(m)
+    storages, constant_storages = StorageCollector(), StorageCollector()
+    data = DataPickle(storages)
+    data.value(module, module._script_type)
     code = CodeFiles()
-    code.add(module._script_type)
+    # Behind an interface or Any stand classes that no type names.
+    for kind in data.classes:
+        code.add(kind)
     python = getattr(code.printer, "python", None)
     if python is not None:
         raise RuntimeError(
@@ -336,9 +350,6 @@ def write(m, f, extra=None) -> None:
             "functions before export. Did you forget to add @script or @script_method "
             "annotation? If this is a nn.ModuleList, add it to __constants__"
         )
-    storages, constant_storages = StorageCollector(), StorageCollector()
-    data = DataPickle(storages)
-    data.value(module, module._script_type)
     constants = DataPickle(constant_storages)
     constants.value(
         tuple(code.printer.constants), T.tuple_of(*(T.infer(c) for c in code.printer.constants))

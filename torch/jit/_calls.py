@@ -21,6 +21,7 @@ from torch.jit._sugar import (
     Ignored,
     Method,
     Module,
+    Overloaded,
     Sugar,
     Tuple,
     Unused,
@@ -29,6 +30,8 @@ from torch.jit._sugar import (
 
 class Calls(Forms):
     """The part of the compiler for calls."""
+
+    converting = True  # whether calls convert tensors to numbers on their own
 
     def on_Call(self, node: ast.Call, hint: T.Type | None = None) -> Value | Sugar:
         if hint is not None and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist":
@@ -387,8 +390,8 @@ class Calls(Forms):
         if size and isinstance(plain, T.ListType) and T.is_subtype(value.type(), plain.element):
             return self.value("prim::ListConstruct", [value] * size, plain)
         fitted = self.try_fit(value, wanted)
-        if fitted is None:
-            fitted = self.convert(value, wanted) if value.type() is not T.Int else None
+        if fitted is None and self.converting and value.type() is not T.Int:
+            fitted = self.convert(value, wanted)
         if fitted is not None:
             return fitted
         inferred = " (inferred)" if formal.inferred else ""
@@ -408,7 +411,10 @@ class Calls(Forms):
         )
 
     def call_function(self, function, args, kwargs) -> Value:
-        inputs = self.match_arguments(function, args, kwargs)
+        return self.call_matched(function, self.match_arguments(function, args, kwargs))
+
+    def call_matched(self, function, inputs: list[Value]) -> Value:
+        """A call with values that fit the parameters."""
         self.compile_callee(function)
         return self.value("prim::CallFunction", inputs, function.returns, function=function)
 
@@ -416,6 +422,11 @@ class Calls(Forms):
         """Compiles what is called; an error inside of it says from where it was called."""
         from torch.jit.frontend import FrontendError
 
+        if function.is_compiling():
+            self.fail(
+                f"function '{function.name}' is called recursively. Recursive calls are not "
+                "supported"
+            )
         try:
             function.ensure_compiled()
         except FrontendError as e:
@@ -487,7 +498,7 @@ class Calls(Forms):
         if found is not None:
             if isinstance(found, Ignored):
                 return Ignored(found.python, found.function, receiver)
-            if isinstance(found, GenericMethod):
+            if isinstance(found, GenericMethod | Overloaded):
                 return found.bound(receiver)
             return (
                 found

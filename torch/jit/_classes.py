@@ -113,8 +113,11 @@ def _add_properties(kind: T.ClassType, cls: type, names: dict[str, object]) -> N
         made = []
         for role, fn in (("getter", member.fget), ("setter", member.fset)):
             source = PythonSource(fn, kind, None, names) if fn is not None else None
-            full = f"{kind.qualified_name}.{name}_{role}"
+            label = f"__{name}_{role}"
+            full = f"{kind.qualified_name}.{label}"
             made.append(ScriptFunction(name, full, source) if source else None)
+            if made[-1] is not None:
+                kind.methods[label] = made[-1]
         kind.properties[name] = (made[0], made[1])
 
 

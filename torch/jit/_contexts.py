@@ -62,6 +62,8 @@ def _check_context(c, kind: T.Type, where: ast.expr) -> None:
     if not {"__enter__", "__exit__"} <= set(kind.methods):
         c.fail(f"{kind} does not define __enter__ and __exit__ methods", where)
     enter_method, exit_method = kind.methods["__enter__"], kind.methods["__exit__"]
+    enter_method.declare()
+    exit_method.declare()
     if len(enter_method.arguments) != 1:
         c.fail("__enter__ must have only one argument and one return value", where)
     if len(exit_method.arguments) != 4:

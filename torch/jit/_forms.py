@@ -38,6 +38,8 @@ class Forms:
         wanted = self.types.of_ast(node.args[0], self)
         value = self.rvalue(node.args[1], wanted)
         fitted = self.try_fit(value, wanted)
+        if fitted is None and value.type() is T.Tensor:
+            fitted = self.convert(value, wanted)
         if fitted is None:
             self.fail(
                 f"expected an expression of type {wanted.annotation_str} but found "

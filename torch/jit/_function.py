@@ -89,18 +89,16 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
         self._state = "declared"
         self.arguments, self.returns = self.origin.signature(self)
 
+    def is_compiling(self) -> bool:
+        """Whether its body is being compiled right now: a call from there is a recursion."""
+        return self._state == "compiling"
+
     def ensure_compiled(self) -> None:
         """Makes graph and code."""
         if self._state == "done":
             return
         self.declare()
-        if self._state == "compiling":
-            if self.returns is None:
-                raise RuntimeError(
-                    f"Function '{self.name}' is called recursively. Recursive calls are not "
-                    f"supported "
-                    "without an annotated return type"
-                )
+        if self.is_compiling():
             return
         self._state = "compiling"
         try:
@@ -620,13 +618,16 @@ def lift_closure(c, closure) -> tuple[ScriptFunction, list[typing.Any]]:
     """The function of a closure and the values it captures, in the order of its first
     parameters."""
     from torch.jit._ir import Value
+    from torch.jit._sugar import Module
 
     own = {a.arg for a in closure.node.args.args}
-    captured = [
-        (name, value)
-        for name in free_names(closure.node)
-        if name not in own and isinstance(value := c.frame.find(name), Value)
-    ]
+    captured = []
+    for name in free_names(closure.node):
+        value = c.frame.find(name) if name not in own else None
+        if isinstance(value, Module):
+            value = value.receiver
+        if isinstance(value, Value):
+            captured.append((name, value))
     source = ClosureSource(closure, [(n, v.type()) for n, v in captured])
     made = ScriptFunction(closure.node.name, closure.node.name, source)
     return made, [v for _, v in captured]

@@ -410,7 +410,7 @@ def pairwise_distance(
 
 @_script
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    return torch._C._nn.one_hot(tensor, num_classes)
+    return torch.ops.aten.one_hot(tensor, num_classes)
 
 
 @_script

@@ -13,7 +13,7 @@ from torch.jit import _types as T
 from torch.jit._annotations import from_python, qualified_name
 from torch.jit._classes import unique_name
 from torch.jit._function import Declared, GenericSource, PythonSource, ScriptFunction
-from torch.jit._sugar import Constant, GenericMethod, Ignored, Sugar, Unused
+from torch.jit._sugar import Constant, GenericMethod, Ignored, Overloaded, Sugar, Unused
 
 _SKIPPED = frozenset(
     "_parameters _buffers _modules _backward_hooks _backward_pre_hooks _forward_hooks "
@@ -70,9 +70,26 @@ class ModuleType(T.ClassType):
             return Ignored(fn, Declared(fn, self))
         if not inspect.isfunction(inspect.unwrap(fn)):
             return None
+        from torch.jit._resolve import overloads_of
+
+        declared = overloads_of(fn)
+        if declared:
+            return self.overloaded_method(name, fn, declared)
         if name != "forward" and fn.__module__.startswith("torch.nn.") and _is_open(fn):
             return GenericMethod(fn, lambda types: self.generic_method(name, fn, types))
         return self.define_method(name, fn)
+
+    def overloaded_method(self, name: str, fn, declared) -> Overloaded:
+        """One method for each declaration, under the names that archives give them."""
+        if name not in self.overloads:
+            functions = self.overloads[name] = []
+            for i, declaration in enumerate(declared):
+                label = f"{name}__{i}"
+                source = PythonSource(fn, self, declaration)
+                function = ScriptFunction(label, f"{self.qualified_name}.{label}", source)
+                self.add_method(label, function)
+                functions.append(function)
+        return Overloaded(self.overloads[name])
 
     def generic_method(self, name: str, fn, types: dict[str, T.Type]) -> ScriptFunction:
         """The method for these types of its open parameters."""
@@ -346,17 +363,17 @@ def add_properties(kind: ModuleType) -> None:
         if getattr(member.fget, "__script_mark__", None) is not None:
             continue
         getter = ScriptFunction(
-            name, f"{kind.qualified_name}.{name}_getter", PythonSource(member.fget, kind)
+            name, f"{kind.qualified_name}.__{name}_getter", PythonSource(member.fget, kind)
         )
         setter = None
         if member.fset is not None:
             setter = ScriptFunction(
-                name, f"{kind.qualified_name}.{name}_setter", PythonSource(member.fset, kind)
+                name, f"{kind.qualified_name}.__{name}_setter", PythonSource(member.fset, kind)
             )
         kind.properties[name] = (getter, setter)
-        kind.add_method(f"{name}_getter", getter)
+        kind.add_method(f"__{name}_getter", getter)
         if setter is not None:
-            kind.add_method(f"{name}_setter", setter)
+            kind.add_method(f"__{name}_setter", setter)
 
 
 __all__ = ["Layout", "ModuleType", "add_properties", "layout_of", "own_type", "type_of_module"]

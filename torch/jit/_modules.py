@@ -511,11 +511,11 @@ def _instantiate(module: torch.nn.Module, own_methods: bool, memo) -> RecursiveS
         _add_hooks(kind, module)
     _compile_methods(kind, module, own_methods)
     _copy_python_parts(made, module)
-    _call_hooks(made, kind)
+    call_hooks(made, kind)
     return made
 
 
-def _call_hooks(made: RecursiveScriptModule, kind: ModuleType) -> None:
+def call_hooks(made: RecursiveScriptModule, kind: ModuleType) -> None:
     """Calls of the module from Python run its compiled hooks, too."""
     object.__setattr__(made, "_forward_pre_hooks", collections.OrderedDict())
     object.__setattr__(made, "_forward_hooks", collections.OrderedDict())
@@ -625,5 +625,6 @@ def copy_module(module: RecursiveScriptModule, memo, copy_value=None) -> Recursi
         handle.set(slot, value, kind.attributes[name].handle())
     made = RecursiveScriptModule.__new__(RecursiveScriptModule)
     RecursiveScriptModule.__init__(made, handle, kind, subs)
+    call_hooks(made, kind)
     memo[id(module)] = made
     return made

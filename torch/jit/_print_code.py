@@ -221,6 +221,8 @@ class FunctionText:
             return f"{_CASTS[kind]}({self.use(node.input())})"
         if kind == "aten::__getitem__":
             return f"({self.use(node.inputs_list[0])})[{self.use(node.inputs_list[1])}]"
+        if kind in ("prim::EnumValue", "prim::EnumName"):
+            return f"({self.use(node.input())}).{kind.removeprefix('prim::Enum').lower()}"
         if kind == "aten::ScalarImplicit":
             return f"torch.item({self.use(node.input())})"
         space, _, name = kind.partition("::")
@@ -350,9 +352,12 @@ class FunctionText:
 
     def later_call(self, node: Node, depth: int, hint: str, form: str) -> None:
         name = self.fresh(hint)
-        args = "".join(f"{self.use(v)}, " for v in node.inputs_list)
+        label = _method_label(node)
+        values = [self.use(v) for v in node.inputs_list]
+        target = f"({values.pop(0)}).{label}" if label else None
+        target = target or self.printer.function_name(node.attrs["function"])
         self.put(depth, f"def {name}():")
-        self.put(depth + 1, f"return {self.printer.function_name(node.attrs['function'])}({args})")
+        self.put(depth + 1, f"return {target}({''.join(f'{v}, ' for v in values)})")
         self.assign(node, depth, f"{form}({name})")
 
     def print_prim_PythonOp(self, node: Node, depth: int) -> None:

@@ -15,8 +15,10 @@ from torch._serialization.storages import ZipStorages
 from torch._serialization.zip_reader import ZipArchive
 from torch.jit import _types as T
 from torch.jit._archive_code import ArchiveCode
-from torch.jit._modules import RecursiveScriptModule
+from torch.jit._modules import RecursiveScriptModule, call_hooks
+from torch.jit.frontend import NotSupportedError
 
+_MOST_ELEMENTS = 50_000_000  # of one container, those of containers inside of it included
 _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist")
 
 
@@ -85,6 +87,17 @@ class _Tables(SafeTable):
         return super().build(target, state)
 
 
+class _ArchivePickle(SafeUnpickler):
+    """A member of an enumeration is its class called with the value, without a tuple around it."""
+
+    def _args(self):
+        if self._stack and type(self._stack[-1]) is not tuple:
+            below = self._stack[-2] if len(self._stack) > 1 else None
+            if isinstance(below, _ClassName) and below.name.startswith("__torch__"):
+                return (self._pop(),)
+        return super()._args()
+
+
 class _Prefixed:
     """Storages of constants.pkl are records under another name."""
 
@@ -104,7 +117,7 @@ class _Prefixed:
 def _unpickle(archive: ZipArchive, name: str, storages, size: int):
     data = archive.read(name)
     steps, room = steps_for(size), room_for(len(data), size)
-    return SafeUnpickler(data, _Tables(), storages.load, 0, "utf-8", room, steps).load()
+    return _ArchivePickle(data, _Tables(), storages.load, 0, "utf-8", room, steps).load()
 
 
 def load(f, map_location=None, _extra_files=None):
@@ -121,6 +134,8 @@ def load(f, map_location=None, _extra_files=None):
         return _load(source, map_location, _extra_files)
     except RecursionError:
         raise RuntimeError("the archive is nested too deeply") from None
+    except NotSupportedError as e:
+        raise RuntimeError(str(e)) from None
     except (CheckpointError, RuntimeError, MemoryError):
         raise
     except (
@@ -173,13 +188,15 @@ class Instances:
     def __init__(self, code: ArchiveCode) -> None:
         self.code = code
         self.made: dict[int, typing.Any] = {}
+        self.sizes: dict[int, int] = {}
 
     def module(self, root: object) -> RecursiveScriptModule:
         made = self.value(root)
         if not isinstance(made, RecursiveScriptModule):
             raise RuntimeError("the archive does not hold a module")
         for module in made.modules():
-            for function in module._script_type.methods.values():
+            kind = module._script_type
+            for function in (*kind.methods.values(), *kind.pre_hooks, *kind.hooks):
                 function.ensure_compiled()
         return made
 
@@ -190,13 +207,25 @@ class Instances:
             if known is None:
                 known = self.made[id(thing)] = self.instance(thing)
             return known
-        if isinstance(thing, list):
-            return [self.value(v) for v in thing]
-        if type(thing) is tuple:
-            return tuple(self.value(v) for v in thing)
+        if not isinstance(thing, list | tuple | dict):
+            return thing
+        known = self.made.get(id(thing))
+        if known is None:
+            known = self.made[id(thing)] = self.container(thing)
+        return known
+
+    def container(self, thing: list | tuple | dict):
+        """A list, tuple or dictionary. One that stands in many places is converted once, but a
+        program sees its elements in each: a short pickle could hold a tuple of 2**30 leaves."""
+        items = [*thing.keys(), *thing.values()] if isinstance(thing, dict) else thing
+        # A container inside itself has no size yet, and its conversion ends as a RecursionError.
+        made = [self.value(v) for v in items]
+        self.sizes[id(thing)] = 1 + sum(self.sizes.get(id(v), 1) for v in items)
+        if self.sizes[id(thing)] > _MOST_ELEMENTS:
+            raise RuntimeError("the data of the archive repeats its containers too often")
         if isinstance(thing, dict):
-            return {self.value(k): self.value(v) for k, v in thing.items()}
-        return thing
+            return dict(zip(made[: len(thing)], made[len(thing) :], strict=True))
+        return made if isinstance(thing, list) else tuple(made)
 
     def instance(self, thing: ArchiveObject):
         kind = self.code.type_named(thing.name)
@@ -248,6 +277,7 @@ class Instances:
                     )
         made = RecursiveScriptModule.__new__(RecursiveScriptModule)
         RecursiveScriptModule.__init__(made, handle, kind, modules)
+        call_hooks(made, kind)
         return made
 
 

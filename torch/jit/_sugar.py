@@ -171,18 +171,28 @@ class Function(Sugar):
 class Overloaded(Sugar):
     """Scripted functions of one name; a call takes the first that fits."""
 
-    def __init__(self, functions) -> None:
-        self.functions = functions
+    def __init__(self, functions, receiver: Value | None = None) -> None:
+        self.functions, self.receiver = functions, receiver
+
+    def bound(self, receiver: Value) -> Overloaded:
+        """The same as methods of an object."""
+        return Overloaded(self.functions, receiver)
 
     def call(self, c, args, kwargs):
         reasons = []
-        for function in self.functions:
-            before = len(c.frame.block.nodes_list)
-            try:
-                return c.call_function(function, args, kwargs)
-            except RuntimeError as e:
-                del c.frame.block.nodes_list[before:]
-                reasons.append(str(e))
+        args = args if self.receiver is None else [self.receiver, *args]
+        # One that takes the arguments as they are goes before one that converts them.
+        for c.converting in (False, True):
+            for function in self.functions:
+                before = len(c.frame.block.nodes_list)
+                try:
+                    inputs = c.match_arguments(function, args, kwargs)
+                except RuntimeError as e:
+                    del c.frame.block.nodes_list[before:]
+                    reasons.append(str(e))
+                    continue
+                c.converting = True
+                return c.call_matched(function, inputs)
         c.fail("Arguments for call are not valid.\n" + "\n".join(reasons))
 
 
@@ -279,6 +289,9 @@ class Class(Sugar):
                 return self.type.statics[name]
             if name in self.type.methods:
                 return Function(self.type.methods[name])
+            for hook in (*self.type.pre_hooks, *self.type.hooks):
+                if hook.name == name:
+                    return Function(hook)
             if name in self.type.constants:
                 return Constant(*self.type.constants[name])
         c.fail(f"{self.what} has no attribute '{name}'")

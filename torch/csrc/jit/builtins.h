@@ -14,6 +14,11 @@ template <size_t N> void add_entries(Builtins& out, const Entry (&table)[N]) {
   for (const Entry& entry : table) out.push_back({entry.schema, entry.fn});
 }
 IValue list_item(IValue* a, size_t count); // list[i]
+// The elements of n that a slice of Python chooses; start, end and step may be None.
+struct SliceRange {
+  int64_t start, step, count;
+};
+SliceRange slice_range(int64_t n, const IValue& start, const IValue& end, const IValue& by);
 void add_number_builtins(Builtins& out);
 void add_container_builtins(Builtins& out);
 void add_string_builtins(Builtins& out);

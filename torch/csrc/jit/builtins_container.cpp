@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <limits>
 
 namespace torch::jit {
 
@@ -11,18 +12,9 @@ IValue list_item(IValue* a, size_t) {
   return list_get(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
 }
 
-namespace {
-
-int64_t size_of(const IValue& list) { return static_cast<int64_t>(list_size(list)); }
-IValue nothing() { return IValue(); }
-Dict& dict_of(const IValue& v) { return need<Dict>(v, "dictionary"); }
-
-struct Range {
-  int64_t start, step, count;
-};
-// The elements that a slice of Python chooses.
-Range slice_range(int64_t n, const IValue& start, const IValue& end, const IValue& by) {
-  const int64_t step = by.isNone() ? 1 : by.toInt();
+SliceRange slice_range(int64_t n, const IValue& start, const IValue& end, const IValue& by) {
+  // -INT64_MAX instead of the smallest number: its negative must exist, and no list is as long.
+  const int64_t step = by.isNone() ? 1 : std::max(by.toInt(), -std::numeric_limits<int64_t>::max());
   TORCH_CHECK_VALUE(step != 0, "slice step cannot be zero");
   auto bound = [&](const IValue& v, int64_t missing) {
     if (v.isNone()) return missing;
@@ -34,6 +26,12 @@ Range slice_range(int64_t n, const IValue& start, const IValue& end, const IValu
   const int64_t span = step > 0 ? hi - lo : lo - hi, size = step > 0 ? step : -step;
   return {lo, step, span <= 0 ? 0 : (span - 1) / size + 1};
 }
+
+namespace {
+
+int64_t size_of(const IValue& list) { return static_cast<int64_t>(list_size(list)); }
+IValue nothing() { return IValue(); }
+Dict& dict_of(const IValue& v) { return need<Dict>(v, "dictionary"); }
 
 IValue copy_of(const IValue& list) {
   IValue out = new_list_like(list);
@@ -159,7 +157,7 @@ constexpr Entry kLists[] = {
     {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)", list_item},
     {"aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]",
      [](IValue* a, size_t) {
-       const Range r = slice_range(size_of(a[0]), a[1], a[2], a[3]);
+       const SliceRange r = slice_range(size_of(a[0]), a[1], a[2], a[3]);
        IValue picked = new_list_like(a[0]);
        for (int64_t i = 0; i < r.count; ++i)
          list_push(picked, list_get(a[0], size_t(r.start + i * r.step)));

@@ -421,15 +421,10 @@ constexpr Entry kConversions[] = {
     {"aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str",
      [](IValue* a, size_t) {
        const std::string& s = text(a[0]);
-       const int64_t n = int64_t(s.size()), step = a[3].toInt();
-       TORCH_CHECK(step == 1, "Slicing a string only supports step=1");
-       auto bound = [&](const IValue& v, int64_t missing) {
-         if (v.isNone()) return missing;
-         const int64_t i = v.toInt() < 0 ? v.toInt() + n : v.toInt();
-         return std::clamp<int64_t>(i, 0, n);
-       };
-       const int64_t lo = bound(a[1], 0), hi = bound(a[2], n);
-       return IValue(hi > lo ? s.substr(size_t(lo), size_t(hi - lo)) : std::string());
+       const SliceRange r = slice_range(int64_t(s.size()), a[1], a[2], a[3]);
+       std::string out;
+       for (int64_t i = 0; i < r.count; ++i) out += s[size_t(r.start + i * r.step)];
+       return IValue(std::move(out));
      }},
     {"aten::__contains__.str_str(str l, str item) -> bool",
      [](IValue* a, size_t) { return IValue(text(a[0]).find(text(a[1])) != std::string::npos); }},

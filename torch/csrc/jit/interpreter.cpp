@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/tasks.h>
 
 #include <ATen/core/BoxedCall.h>
+#include <ATen/parallel/Parallel.h>
 #include <deque>
 
 namespace torch::jit {
@@ -278,11 +279,20 @@ inline bool run_directly(const Function& f, const Instruction& in, IValue* regis
   return true;
 }
 
+// Loops may have no end: every so many turns the program may ask for one (Ctrl-C). `turns` counts
+// jumps back within one call.
+inline void count_turn(uint32_t& turns) {
+  constexpr uint32_t kTurnsBetweenPolls = 1024;
+  if (++turns % kTurnsBetweenPolls == 0) at::check_interrupt();
+}
+
 // A step with numbers; false where the instruction itself must run. `at` moves on by jumps.
-inline bool run_step(const Function& f, const Step& step, IValue* registers, size_t& at) {
+inline bool run_step(const Function& f, const Step& step, IValue* registers, size_t& at,
+                     uint32_t& turns) {
   const IValue& a = operand_ref(f, step.a, registers);
   switch (step.op) {
   case Fast::Jump:
+    if (size_t(step.target) <= at) count_turn(turns);
     at = size_t(step.target) - 1;
     return true;
   case Fast::JumpIfNot:
@@ -325,7 +335,11 @@ inline bool run_step(const Function& f, const Step& step, IValue* registers, siz
 constexpr const char* kHeader = "The following operation failed in the TorchScript interpreter.\n"
                                 "Traceback of TorchScript (most recent call last):\n";
 
+// A recursion would repeat its place hundreds of times.
+constexpr size_t kLongestTraceback = 20000;
+
 std::string with_place(const std::string& place, std::string text) {
+  if (text.size() > kLongestTraceback) return text;
   if (text.rfind(kHeader, 0) == 0)
     return kHeader + place + text.substr(std::string_view(kHeader).size());
   return kHeader + place + "RuntimeError: " + text;
@@ -340,6 +354,8 @@ void rethrow_at(const std::string& place) {
   } catch (const c10::NotImplementedError& e) {
     throw c10::NotImplementedError(with_place(place, e.what()));
   } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::InterruptedError&) {
     throw;
   } catch (const c10::Error& e) {
     throw c10::Error(with_place(place, e.what()));
@@ -357,11 +373,12 @@ void Function::run(Stack& stack) {
   for (size_t i = 0; i < inputs; ++i) regs[i] = std::move(stack[base + i]);
   stack.resize(base);
   size_t at = 0;
+  uint32_t turns = 0;
   // After an error no instruction is left to end the blocks that changed the gradient mode.
   const bool grad_mode = c10::tls_autograd_state.grad_mode;
   try {
     for (;; ++at) {
-      if (run_step(*this, steps[at], regs, at)) continue;
+      if (run_step(*this, steps[at], regs, at, turns)) continue;
       const Instruction& in = code[at];
       if (run_directly(*this, in, regs)) continue;
       push_inputs(*this, in, regs, stack);

@@ -1,0 +1,198 @@
+"""Archives that PyTorch wrote (peer_archives.txt: a name, the archive, its inputs and outputs), and
+archives that go through a file of ours and back."""
+
+import base64
+import enum
+import io
+import pathlib
+import subprocess
+import sys
+import zipfile
+import zlib
+from typing import NamedTuple
+
+import pytest
+
+import torch
+from torch import Tensor, nn
+
+LINES = (pathlib.Path(__file__).parent / "peer_archives.txt").read_text().splitlines()
+
+
+def unpacked(text):
+    return io.BytesIO(zlib.decompress(base64.b64decode(text)))
+
+
+def through_file(module):
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    buffer.seek(0)
+    return torch.jit.load(buffer)
+
+
+def assert_same(got, wanted):
+    if isinstance(wanted, Tensor):
+        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-6)
+    elif isinstance(wanted, (list, tuple)):
+        assert len(got) == len(wanted)
+        for a, b in zip(got, wanted, strict=True):
+            assert_same(a, b)
+    elif isinstance(wanted, dict):
+        assert list(got) == list(wanted)
+        for key in wanted:
+            assert_same(got[key], wanted[key])
+    else:
+        assert type(got) is type(wanted)
+        assert got == wanted
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line.split()[0] for line in LINES])
+def test_archive_of_pytorch_gives_the_recorded_outputs(line):
+    name, archive, record = line.split()
+    recorded = torch.load(unpacked(record))
+    module = torch.jit.load(unpacked(archive))
+    assert_same(module(*recorded["inputs"]), recorded["output"])
+    if name not in ("with_getstate", "containers"):  # a call or a load changes these
+        again = through_file(torch.jit.load(unpacked(archive)))
+        assert_same(again(*recorded["inputs"]), recorded["output"])
+
+
+class Shade(enum.Enum):
+    DARK = "dark"
+    LIGHT = "light"
+
+
+class Point(NamedTuple):
+    x: Tensor
+    weight: int
+
+
+class Layer(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+class Holder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+        self.shade = Shade.LIGHT
+
+    @property
+    def factor(self) -> int:
+        return 3
+
+    @torch.jit._overload_method
+    def twice(self, x: int) -> int: ...
+
+    @torch.jit._overload_method
+    def twice(self, x: Tensor) -> Tensor: ...  # noqa: F811
+
+    def twice(self, x):  # noqa: F811
+        return x * 2
+
+    def forward(self, x: Tensor, n: int):
+        inner = self.layer
+
+        def later(y: Tensor) -> Tensor:
+            return inner(y)
+
+        future = torch.jit.fork(later, x)
+        point = Point(self.layer(x) * self.factor, self.twice(n))
+        return torch.jit.wait(future), self.twice(x), point, self.shade.value, "abcd"[::-2]
+
+
+def add_ten(self, args: tuple[Tensor]) -> tuple[Tensor]:
+    return (args[0] + 10,)
+
+
+def times_input(self, args: tuple[Tensor], out: Tensor) -> Tensor:
+    return out * args[0]
+
+
+def test_properties_overloads_enums_and_forks_survive_a_file():
+    x = torch.tensor([1.0, -2.0])
+    module = torch.jit.script(Holder())
+    for made in (module, through_file(module)):
+        waited, doubled, point, shade, text = made(x, 4)
+        assert_same([waited, doubled], [x * 2, x * 2])
+        assert_same(point, (x * 6, 8))
+        assert (shade, text) == ("light", "db")
+
+
+def test_hooks_run_inside_and_outside_after_a_file():
+    layer = Layer()
+    layer.register_forward_pre_hook(add_ten)
+    layer.register_forward_hook(times_input)
+    outer = nn.Sequential(layer)
+    x = torch.tensor([1.0, 2.0])
+    wanted = (x + 10) * 2 * (x + 10)
+    for module in (torch.jit.script(layer), torch.jit.script(outer)):
+        assert_same(through_file(module)(x), wanted)
+        assert_same(module.copy()(x), wanted)
+
+
+@torch.jit.interface
+class Step(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+class Stepper(nn.Module):
+    step: Step
+
+    def __init__(self):
+        super().__init__()
+        self.step = Layer()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.step.forward(x) + 1
+
+
+def test_class_that_only_an_interface_names_is_in_the_archive():
+    assert through_file(torch.jit.script(Stepper()))(torch.ones(1)).item() == 3
+
+
+def test_function_that_calls_itself_is_refused_when_compiled():
+    with pytest.raises(RuntimeError, match="called recursively"):
+        torch.jit.CompilationUnit("def f(n: int) -> int:\n    return f(n + 1)\n")
+
+
+def test_one_hot_in_scripted_code_is_the_operator():
+    @torch.jit.script
+    def f(x: Tensor) -> Tensor:
+        return nn.functional.one_hot(x, 3)
+
+    assert f(torch.tensor([2, 0])).tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_archive_whose_data_repeats_a_container_is_refused():
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.script(Layer()), buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    # A tuple of two of itself, forty times over.
+    bomb = b"\x80\x02)q\x01" + b"0h\x01h\x01\x86q\x01" * 40 + b"."
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in records.items():
+            archive.writestr(name, bomb if name.endswith("/data.pkl") else data)
+    out.seek(0)
+    with pytest.raises(RuntimeError, match="repeats its containers"):
+        torch.jit.load(out)
+
+
+def test_endless_loop_of_scripted_code_stops_at_ctrl_c():
+    program = """if True:
+        import signal, sys, torch
+        text = "def f(n: int) -> int:\\n while n > 0:\\n  n += 1\\n return n"
+        f = torch.jit.CompilationUnit(text)
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        try:
+            f.f(1)
+        except KeyboardInterrupt:
+            print("stopped")
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120)
+    assert done.stdout == b"stopped\n", done.stderr.decode()
