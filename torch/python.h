@@ -7,6 +7,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/Stream.h>
+#include <c10/core/SymNumbers.h>
 #include <torch/custom_class.h>
 #include <torch/version.h>
 
@@ -108,6 +109,34 @@ CRESSET_CASTER(c10::complex<double>, "complex");
 CRESSET_CASTER(at::IValue, "object");
 #undef CRESSET_CASTER
 
+// Floats and truth values that may be symbolic become plain ones here: a symbol is guarded.
+template <> struct type_caster<c10::SymFloat> {
+  PYBIND11_TYPE_CASTER(c10::SymFloat, const_name("float"));
+  type_caster() : value(0.0) {}
+  bool load(handle source, bool) {
+    const object symbol = module_::import("torch").attr("SymFloat");
+    const bool plain = PyFloat_Check(source.ptr()) || PyLong_Check(source.ptr());
+    if (!plain && !isinstance(source, symbol)) return false;
+    value = c10::SymFloat(float_(reinterpret_borrow<object>(source)).cast<double>());
+    return true;
+  }
+  static handle cast(const c10::SymFloat& source, return_value_policy, handle) {
+    return float_(source.guard_float()).release();
+  }
+};
+template <> struct type_caster<c10::SymBool> {
+  PYBIND11_TYPE_CASTER(c10::SymBool, const_name("bool"));
+  bool load(handle source, bool) {
+    const object symbol = module_::import("torch").attr("SymBool");
+    if (!PyBool_Check(source.ptr()) && !isinstance(source, symbol)) return false;
+    value = c10::SymBool(bool_(reinterpret_borrow<object>(source)).cast<bool>());
+    return true;
+  }
+  static handle cast(const c10::SymBool& source, return_value_policy, handle) {
+    return bool_(source.guard_bool()).release();
+  }
+};
+
 // A stream of any device; Python's object and ours name the same three numbers.
 template <> struct type_caster<c10::Stream> {
   static constexpr auto name = const_name("torch.Stream");
@@ -151,6 +180,29 @@ template <class T> struct type_caster<c10::ArrayRef<T>> {
 
  private:
   std::vector<T> kept_;
+};
+
+// The same, or nothing.
+template <class T> struct type_caster<c10::OptionalArrayRef<T>> {
+  static constexpr auto name =
+      const_name("Optional[") + make_caster<c10::ArrayRef<T>>::name + const_name("]");
+  template <class U> using cast_op_type = c10::OptionalArrayRef<T>;
+  bool load(handle source, bool convert) {
+    given_ = !source.is_none();
+    return !given_ || list_.load(source, convert);
+  }
+  static handle cast(c10::OptionalArrayRef<T> source, return_value_policy policy, handle parent) {
+    if (!source.has_value()) return none().release();
+    return make_caster<c10::ArrayRef<T>>::cast(*source, policy, parent);
+  }
+  operator c10::OptionalArrayRef<T>() {
+    if (!given_) return std::nullopt;
+    return static_cast<c10::ArrayRef<T>>(list_);
+  }
+
+ private:
+  make_caster<c10::ArrayRef<T>> list_;
+  bool given_ = false;
 };
 
 // Counted pointers to instances of registered classes.

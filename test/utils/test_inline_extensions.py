@@ -49,6 +49,12 @@ std::vector<torch::Tensor> doubled(std::vector<torch::Tensor> all) {
 at::Scalar number(at::Scalar s) { return s; }
 c10::Stream stream(c10::Stream s) { return s; }
 c10::SymInt symbol(c10::SymInt s) { return s * 2; }
+c10::SymFloat half(c10::SymFloat s) { return s.guard_float() / 2; }
+c10::SymBool negated(c10::SymBool s) { return !s; }
+std::vector<int64_t> lists(at::SymIntArrayRef symbols, at::OptionalIntArrayRef maybe) {
+  return {static_cast<int64_t>(symbols.size()), maybe ? maybe->front() : -1};
+}
+c10::MemoryFormat format() { return c10::get_channels_last_memory_format(); }
 torch::Generator seeded(torch::Generator g) { g.set_current_seed(7); return g; }
 std::vector<int64_t> dispatched(torch::Tensor x) {
   int64_t listed = 0, other = 0;
@@ -98,8 +104,9 @@ void standard_error() { throw std::runtime_error("from the standard library"); }
 """
 FUNCTIONS = (
     "add_one reshaped made doubled number value undefined bad_index standard_error distinct_grains "
-    "stream symbol seeded dispatched check_arguments sums wrapped without_lock "
-    "backward_without_lock keep_the_lock moved_from wrong_shapes throw_no_exception"
+    "stream symbol seeded dispatched check_arguments sums wrapped without_lock half "
+    "backward_without_lock keep_the_lock moved_from wrong_shapes throw_no_exception "
+    "negated lists format"
 ).split()
 
 
@@ -152,7 +159,9 @@ def test_streams_generators_and_symbols_convert(extension) -> None:
     assert (found.device, found.stream_id) == (stream.device, stream.stream_id)
     with pytest.raises(TypeError, match="incompatible function arguments"):
         extension.stream(3)
-    assert extension.symbol(4) == 8
+    assert extension.symbol(4) == 8 and extension.half(3) == 1.5
+    assert extension.negated(True) is False and extension.format() is torch.channels_last
+    assert extension.lists((1, 2, 3), None) == [3, -1] and extension.lists([], [7]) == [0, 7]
     generator = torch.Generator()
     assert extension.seeded(generator) is not None and generator.initial_seed() == 7
 

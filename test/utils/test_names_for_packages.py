@@ -215,3 +215,8 @@ def test_names_that_other_packages_use_of_submodules():
     assert issubclass(torch.UntypedStorage, torch.storage._StorageBase)
     assert torch.cpu._is_avx512_bf16_supported() <= torch.cpu._is_avx512_supported()
     assert torch.cpu._is_vnni_supported() <= torch.cpu._is_avx2_supported()
+
+
+def test_machinery_of_imports_is_loaded_with_torch():
+    finder = "import importlib; print(importlib.machinery.PathFinder.__name__)"
+    assert answer(finder).strip() == "PathFinder"

@@ -22,6 +22,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/from_blob.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/MemoryFormatUser.h>
 #include <c10/util/Optional.h>
 #include <c10/util/StringUtil.h>
 #include <c10/util/irange.h>
