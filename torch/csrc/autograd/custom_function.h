@@ -21,6 +21,7 @@ namespace torch::autograd {
 
 using Variable = Tensor;
 using variable_list = std::vector<Tensor>;
+using tensor_list = std::vector<Tensor>;
 // Positions from the first up to the second, which is not among them.
 using IndexRange = std::pair<size_t, size_t>;
 
