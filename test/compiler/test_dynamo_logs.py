@@ -149,3 +149,18 @@ def test_explain_shows_graphs_and_breaks_in_one_table() -> None:
     assert table[3][:2] == ["break", "1"]
     assert f"line {line + 2}, in broken" in lines[4]
     assert f"{__file__}:{line + 3}" in lines[6]
+
+
+def test_help_lists_the_visible_names_and_all_of_them_when_asked() -> None:
+    from torch._logging._internal import help_message, log_registry
+
+    short, full = help_message(), help_message(verbose=True)
+    for name in ("recompiles", "graph_breaks", "guards", "output_code", "side_effects"):
+        assert f"  {name}: " in short and f"  {name}: " in full
+    for name in ("bytecode", "cudagraphs", "caching", "ir_pre_fusion", "ir_post_fusion"):
+        assert f"  {name}: " not in short and f"  {name}: " in full
+        assert log_registry.is_artifact(name)
+    assert all(f"\n  {alias}" in short for alias in ("all", "dynamo", "cache", "async_compile"))
+    # Debug output of a log brings its artifacts, but not those that are long.
+    assert not log_registry.is_off_by_default("aot_joint_graph")
+    assert log_registry.is_off_by_default("bytecode")

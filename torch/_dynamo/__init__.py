@@ -24,6 +24,8 @@ from torch._dynamo.decorators import (  # after eval_frame, which they use
     nonstrict_trace,
     override_optimization_hint,
     patch_dynamo_config,
+    register_hook_for_recompile_user_context,
+    reset_recompile_user_contexts,
     set_recursion_limit,
     set_stance,
     skip_frame,
@@ -37,10 +39,6 @@ from torch._dynamo.eval_frame import (
     optimize_assert,
     run,
     skip,
-)
-from torch._dynamo.recompiles import (
-    register_hook_for_recompile_user_context,
-    reset_recompile_user_contexts,
 )
 from torch._dynamo.utils import (
     compilation_time_metrics,

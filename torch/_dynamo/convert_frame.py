@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard
-from torch._dynamo import compile_log, config, recompiles, trace_rules
+from torch._dynamo import compile_log, config, decorators, trace_rules
 from torch._dynamo.exc import (
     InternalTorchDynamoError,
     SkipFrame,
@@ -309,7 +309,7 @@ def _metrics_of(
         config_inline_inbuilt_nn_modules=config.inline_inbuilt_nn_modules,
         specialize_float=config.specialize_float,
         is_forward=True,
-        recompile_user_contexts=recompiles.user_contexts() if cache.entries else None,
+        recompile_user_contexts=decorators.user_contexts() if cache.entries else None,
     )
 
 

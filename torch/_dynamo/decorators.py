@@ -410,3 +410,26 @@ def override_optimization_hint(t: torch.Tensor, index: int, hint: int) -> None:
     """The value of a varying size that optimisations reckon with."""
     _check_tensor(t, "override_optimization_hint")
     _attribute(t, "_dynamo_hint_overrides", dict)[index] = hint
+
+
+# ---- recompilations
+
+# What the program wants to have said about itself when a function is compiled again.
+_user_contexts: list[Callable[[], str]] = []
+_USER_CONTEXT_LIMIT = 256
+
+
+def register_hook_for_recompile_user_context(hook: Callable[[], str]) -> None:
+    """The text that hook() returns (256 characters of it) is noted with each compilation of a
+    function that was compiled before: the epoch of the training, for example."""
+    _user_contexts.append(hook)
+
+
+def reset_recompile_user_contexts() -> None:
+    """Forgets the hooks of register_hook_for_recompile_user_context."""
+    _user_contexts.clear()
+
+
+def user_contexts() -> list[str] | None:
+    """What the hooks say now; None without hooks."""
+    return [hook()[:_USER_CONTEXT_LIMIT] for hook in _user_contexts] or None

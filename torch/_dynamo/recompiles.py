@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import types
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -18,27 +17,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 recompiles_log = getArtifactLogger(__name__, "recompiles")
 recompiles_verbose_log = getArtifactLogger(__name__, "recompiles_verbose")
-
-
-# What the program wants to have said about itself when a function is compiled again.
-_user_contexts: list[Callable[[], str]] = []
-_USER_CONTEXT_LIMIT = 256
-
-
-def register_hook_for_recompile_user_context(hook: Callable[[], str]) -> None:
-    """The text that hook() returns (256 characters of it) is noted with each compilation of a
-    function that was compiled before: the epoch of the training, for example."""
-    _user_contexts.append(hook)
-
-
-def reset_recompile_user_contexts() -> None:
-    """Forgets the hooks of register_hook_for_recompile_user_context."""
-    _user_contexts.clear()
-
-
-def user_contexts() -> list[str] | None:
-    """What the hooks say now; None without hooks."""
-    return [hook()[:_USER_CONTEXT_LIMIT] for hook in _user_contexts] or None
 
 
 class Failure(NamedTuple):

@@ -218,9 +218,11 @@ def help_message(verbose: bool = False) -> str:
     shown = log_registry.artifact_names if verbose else log_registry.visible_artifacts
     lines = [
         "TORCH_LOGS: a comma separated list of [+|-]name. `+` asks for debug output, `-` for errors"
-        " alone.",
+        ' alone: TORCH_LOGS="+dynamo,-inductor,recompiles".',
+        'TORCH_LOGS_FORMAT="%(levelname)s: %(message)s" sets the form of a line (keys: levelname,',
+        "  levelno, message, name, filename, pathname, lineno); TORCH_LOGS_OUT=FILE also writes there.",
         "Logs:",
-        *[f"  {alias}" for alias in sorted(log_registry.log_alias_to_log_qnames)],
+        *[f"  {alias}" for alias in ["all", *sorted(log_registry.log_alias_to_log_qnames)]],
         "Artifacts:",
         *[f"  {name}: {log_registry.artifacts[name].description}" for name in sorted(shown)],
         'Any module of torch can be named too: TORCH_LOGS="+torch._dynamo.guards".',

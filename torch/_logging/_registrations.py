@@ -14,8 +14,8 @@ _LOGS = {
     "aot": ["torch._functorch.aot_autograd", "torch._functorch._aot_autograd"],
     "autograd": "torch.autograd",
     "inductor": ["torch._inductor", "torch._inductor.cudagraph_trees"],
-    "cudagraphs": "torch._inductor.cudagraph_trees",
-    "caching": "torch._inductor.runtime.caching",
+    "async_compile": "torch._inductor.async_compile",
+    "cache": ["torch._inductor.codecache", "torch._functorch._aot_autograd.autograd_cache"],
     "dynamic": _DYNAMIC,
     "torch": "torch",
     "distributed": "torch.distributed",
@@ -28,7 +28,7 @@ _LOGS = {
     "export": ["torch._dynamo", "torch.export", "torch._export", *_DYNAMIC],
     "torchbind": ["torch._library.fake_class_registry"],
 }
-_VISIBLE = {
+_ARTIFACTS = {
     "guards": "The guards of every compiled function, with the lines they come from.",
     "verbose_guards": "Guards with the place in torch that made them.",
     "bytecode": "The code before and after.",
@@ -50,6 +50,9 @@ _VISIBLE = {
     "joint_graph_passes": "The joint graph before and after its passes.",
     "inductor_metrics": "Estimated time and memory of kernels.",
     "output_code": "The generated code.",
+    "ir_pre_fusion": "Loops before they are fused.",
+    "ir_post_fusion": "Loops after they are fused.",
+    "caching": "What caches hold, find and keep.",
     "kernel_code": "The generated code of each kernel.",
     "schedule": "Fusion decisions.",
     "perf_hints": "What keeps code from being faster.",
@@ -74,21 +77,28 @@ _VISIBLE = {
     "loop_ordering": "Orders of loops.",
     "cutlass": "Kernels of CUTLASS.",
 }
+# What TORCH_LOGS=help lists; TORCH_LOGS=+help lists all.
+_VISIBLE = frozenset(
+    """
+    aot_graphs aot_graphs_effects compiled_autograd graph_breaks guards kernel_code output_code
+    recompiles recompiles_verbose side_effects
+    """.split()
+)
 # Said only when named, not with debug output of the whole log.
 _OFF = frozenset(
     """
-    verbose_guards recompiles_verbose aot_joint_graph post_grad_graphs pre_grad_graphs
-    joint_graph_passes inductor_metrics output_code kernel_code schedule perf_hints fusion overlap
-    sym_node compiled_autograd_verbose cudagraph_static_inputs autotuning benchmarking
-    graph_code_verbose aot_graphs_effects graph_region_expansion loop_tiling annotation
-    compute_dependencies loop_ordering hierarchical_compile onnx_diagnostics cutlass
+    annotation autotuning benchmarking bytecode caching compiled_autograd_verbose
+    compute_dependencies cudagraph_static_inputs cutlass fusion graph_region_expansion
+    hierarchical_compile inductor_metrics ir_post_fusion ir_pre_fusion joint_graph_passes
+    kernel_code loop_ordering loop_tiling onnx_diagnostics output_code overlap perf_hints
+    recompiles_verbose schedule sym_node verbose_guards
     """.split()
 )
 
 for _alias, _names in _LOGS.items():
     register_log(_alias, _names)
-for _name, _text in _VISIBLE.items():
+for _name, _text in _ARTIFACTS.items():
     if _name not in _LOGS:
-        register_artifact(_name, _text, visible=True, off_by_default=_name in _OFF)
+        register_artifact(_name, _text, visible=_name in _VISIBLE, off_by_default=_name in _OFF)
 register_artifact("not_implemented", "Python keys without a rule.", visible=False)
 register_artifact("custom_format_test_artifact", "Testing only", log_format="")
