@@ -263,3 +263,27 @@ def test_top_n_keeps_the_largest() -> None:
     for key, value in (("a", 1), ("b", 5), ("c", 3), ("b", 4)):
         top.add(key, value)
     assert list(top) == [("b", 5), ("c", 3)]
+
+
+def test_every_break_says_why_what_helps_where_and_its_id() -> None:
+    def branches(x: torch.Tensor) -> torch.Tensor:
+        return x if x.sum() > 0 else -x
+
+    def asks(x: torch.Tensor) -> torch.Tensor:
+        return x + len(globals())
+
+    texts = []
+    for fn in (branches, asks):
+        torch._dynamo.reset()
+        with pytest.raises(torch._dynamo.exc.Unsupported) as caught:
+            torch.compile(fn, backend="eager", fullgraph=True)(torch.ones(2))
+        texts.append(str(caught.value))
+        for words in (
+            "  Explanation: ",
+            "  Hint: ",
+            "  Registry id: GB",
+            "from user code:",
+            "return",
+        ):
+            assert words in texts[-1]
+    assert "GB0170" in texts[0] and "/gb/gb0170.html" in texts[0] and ".html" not in texts[1]

@@ -87,17 +87,35 @@ class Unsupported(TorchDynamoException):
         """The break is not counted."""
 
 
+# Kinds of breaks that PyTorch's registry has a page for, and their numbers there.
+_NUMBERS = {
+    "Attempted to call function marked as skipped": 7,
+    "Call to `torch._dynamo.graph_break()`": 25,
+    "Observed exception": 88,
+    "Data-dependent branching": 170,
+}
+_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb"
+_HINT = (
+    "`torch.compiler.disable` on a function around this keeps it out of the graph at one known "
+    "place."
+)
+
+
 class GraphBreak(Unsupported):
     """Code that cannot be traced: the parts of the message by themselves."""
 
     def __init__(self, gb_type: str, context: str, explanation: str, hints: tuple) -> None:
+        # A short name of the kind of break, the same in every version and process.
+        number = _NUMBERS.get(gb_type)
+        self.gb_id = f"GB{zlib.crc32(gb_type.encode()):08x}" if number is None else f"GB{number:04}"
+        hints = hints or (_HINT,)
         lines = [gb_type, f"  Explanation: {explanation}"]
         lines += [f"  Hint: {hint}" for hint in hints]
-        lines += ["", f"  Developer debug context: {context}", ""]
-        super().__init__("\n".join(lines), case_name=gb_type)
+        lines += ["", f"  Developer debug context: {context}", "", f"  Registry id: {self.gb_id}"]
+        if number is not None:
+            lines.append(f"  More about it: {_PAGES}/gb{number:04}.html")
+        super().__init__("\n".join([*lines, ""]), case_name=gb_type)
         self.gb_type = gb_type
-        # A short name of the kind of break, the same in every version and process.
-        self.gb_id = f"GB{zlib.crc32(gb_type.encode()):08x}"
         self.context = context
         self.explanation = explanation
         self.hints = hints

@@ -220,7 +220,7 @@ def help_message(verbose: bool = False) -> str:
         "TORCH_LOGS: a comma separated list of [+|-]name. `+` asks for debug output, `-` for errors"
         ' alone: TORCH_LOGS="+dynamo,-inductor,recompiles".',
         'TORCH_LOGS_FORMAT="%(levelname)s: %(message)s" sets the form of a line (keys: levelname,',
-        "  levelno, message, name, filename, pathname, lineno); TORCH_LOGS_OUT=FILE also writes there.",
+        "  levelno, message, name, filename, pathname, lineno); TORCH_LOGS_OUT=FILE adds a file.",
         "Logs:",
         *[f"  {alias}" for alias in ["all", *sorted(log_registry.log_alias_to_log_qnames)]],
         "Artifacts:",
