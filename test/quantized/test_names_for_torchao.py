@@ -69,3 +69,86 @@ def test_semi_structured_tensors_live_on_cuda():
     dense = torch.tensor([0.0, 1.0, 0.0, 2.0]).repeat(64, 16).half()
     with pytest.raises(RuntimeError, match="Only CUDA tensors"):
         torch.sparse.to_sparse_semi_structured(dense)
+
+
+def test_nodes_are_grouped_by_function_name_or_innermost_module():
+    from torch.fx.passes.utils.source_matcher_utils import get_source_partitions
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()).eval()
+    graph = torch.export.export(model, (torch.randn(2, 4),)).module().graph
+
+    def found(*wanted):
+        groups = get_source_partitions(graph, list(wanted))
+        return {k: [[n.name for n in p.nodes] for p in v] for k, v in groups.items()}
+
+    assert found(torch.nn.Linear) == {torch.nn.Linear: [["linear"]]}
+    assert found(torch.nn.Linear, "linear") == {"linear": [["linear"]]}
+    assert found("relu", torch.nn.ReLU) == {"relu": [["relu"]]}
+    assert found(torch.nn.Sequential, torch.relu, "Linear") == {}
+
+
+def test_sizes_and_strides_as_operators():
+    x = torch.zeros(2, 3)
+    assert torch.ops.aten.sym_size.default(x) == [2, 3]
+    assert torch.ops.aten.sym_stride.default(x) == [3, 1]
+    assert (torch.ops.aten._efficientzerotensor.default([2]) == 0).all()
+
+
+def test_attributes_are_assigned_by_kind():
+    from torch.export.unflatten import _assign_attr, _AttrKind
+
+    module, one = torch.nn.Module(), torch.ones(1)
+    _assign_attr(torch.nn.Parameter(one), module, "a.b.w", _AttrKind.PARAMETER)
+    _assign_attr(one, module, "a.buffer", _AttrKind.BUFFER)
+    _assign_attr(one, module, "a.kept", _AttrKind.CONSTANT)
+    _assign_attr(torch.nn.ReLU(), module, "a.relu", _AttrKind.MODULE)
+    assert set(module.state_dict()) == {"a.b.w", "a.buffer"}
+    assert module.a.kept is one and isinstance(module.a.relu, torch.nn.ReLU)
+
+
+def test_patterns_of_frozen_graphs_rewrite_them():
+    from torch._inductor import freezing_utils
+    from torch._inductor.fx_passes import freezing_patterns, mkldnn_fusion
+    from torch._inductor.pattern_matcher import KeywordArg
+
+    def silu(x):
+        return x / (torch.exp(-x) + 1)
+
+    seen = []
+    pattern = mkldnn_fusion._silu_fusion(KeywordArg("x"))
+    count = len(freezing_patterns.pass_patterns[2].patterns)
+
+    @freezing_patterns.register_freezing_graph_pattern(pattern, pass_number=2)
+    def note(match, x):
+        seen.append(x.name)
+
+    graph = torch.fx.experimental.proxy_tensor.make_fx(silu)(torch.randn(3))
+    try:
+        freezing_patterns.freezing_passes(graph, [])
+    finally:
+        freezing_patterns.pass_patterns[2].clear()
+    assert seen == ["x_1"] and count == 0
+    frozen = torch.ones(1)
+    freezing_utils.maybe_set_is_frozen_param(frozen)
+    assert not freezing_utils.is_frozen_param(frozen)
+    with freezing_utils.enter_freezing():
+        freezing_utils.maybe_set_is_frozen_param(frozen)
+    assert freezing_utils.is_frozen_param(frozen)
+
+
+def test_equalization_scales_balance_input_and_weight():
+    from torch.ao.quantization.fx import _equalize
+
+    inputs, weights = (
+        _equalize.input_equalization_observer(),
+        (_equalize.weight_equalization_observer()),
+    )
+    x = torch.tensor([[0.0, -1.0, 2.0], [4.0, 1.0, 2.0]])
+    w = torch.tensor([[1.0, 0.0, 5.0], [2.0, 8.0, 5.0]])
+    inputs(x), weights(w)
+    scale = _equalize.calculate_equalization_scale(inputs, weights)
+    assert scale.tolist() == [0.5, 2.0, 1.0]
+    inputs.equalization_scale = scale
+    assert [v.item() for v in inputs.calculate_scaled_minmax()] == [-2.0, 2.0]
+    with pytest.raises(NotImplementedError, match="observes columns"):
+        _equalize.update_obs_for_equalization(None, {"eq": inputs})

@@ -110,6 +110,18 @@ def _new_zeros_with_same_feature_meta(
 
 
 @composed(
+    "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None) -> Tensor",
+    out="out",
+)
+def _efficientzerotensor(size: list[int], **options: object) -> Tensor:
+    """Zeros. Elsewhere they take no memory until they are written; here they do."""
+    return torch.zeros(
+        size, **{name: value for name, value in options.items() if value is not None}
+    )
+
+
+@composed(
     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, "
     "ScalarType? out_dtype=None) -> Tensor"
 )

@@ -25,6 +25,16 @@ def _define_questions() -> None:
 _define_questions()
 
 
+@composed("sym_size(Tensor self) -> SymInt[]")
+def sym_size(self: Tensor) -> list[int]:
+    return list(self.shape)
+
+
+@composed("sym_stride(Tensor self) -> SymInt[]")
+def sym_stride(self: Tensor) -> list[int]:
+    return list(self.stride())
+
+
 @composed("requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)")
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self.requires_grad_(requires_grad)

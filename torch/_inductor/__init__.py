@@ -32,7 +32,8 @@ _SUBMODULES = _later.install(
     """,
 )
 _FILES = """cache_keys cache_store choices codecache codegen compile_fx compiler_bisector
-cpu_vec_isa custom_graph_pass debug decomposition exc freezing function_cache fx_passes graph
+constant_folding cpu_vec_isa custom_graph_pass debug decomposition exc freezing freezing_utils
+function_cache fx_passes graph
 graph_cache graph_codec ir lowering metrics mock_cache ops_handler pattern_matcher runtime
 select_algorithm test_case test_operators utils virtualized wrapper_benchmark"""
 __getattr__ = _later.submodules(__name__, _SUBMODULES | set(_FILES.split()))

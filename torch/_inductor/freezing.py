@@ -10,6 +10,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import fx
 from torch._dynamo.utils import counters
+from torch._inductor.freezing_utils import (
+    enter_freezing,
+    maybe_set_is_frozen_param,
+    record_has_frozen_params,
+)
 
 __all__ = ["freeze", "freezing_compiler", "replace_params_with_constants"]
 
@@ -29,7 +34,9 @@ def replace_params_with_constants(gm: fx.GraphModule, values: dict[int, torch.Te
             kept.append(number)
             continue
         name = f"_frozen_param{number}"
-        setattr(gm, name, value.detach())
+        constant_value = value.detach()
+        maybe_set_is_frozen_param(constant_value)
+        setattr(gm, name, constant_value)
         with gm.graph.inserting_before(node):
             constant = gm.graph.get_attr(name)
         constant.meta.update(node.meta)
@@ -99,13 +106,17 @@ def freeze(
 ) -> tuple[fx.GraphModule, list[int]]:
     """The traced graph of a module with its parameters and buffers inside; and the numbers of the
     inputs that stay."""
+    from torch._inductor.fx_passes.freezing_patterns import freezing_passes
     from torch._inductor.fx_passes.joint_graph import joint_graph_passes
 
     if frozen is None:
         frozen = dict(enumerate([*dynamo_gm.parameters(), *dynamo_gm.buffers()]))
     joint_graph_passes(aot_autograd_gm)
-    kept = replace_params_with_constants(aot_autograd_gm, frozen)
-    counters["inductor"]["frozen_values"] += constant_fold(aot_autograd_gm)
+    with enter_freezing():
+        kept = replace_params_with_constants(aot_autograd_gm, frozen)
+        counters["inductor"]["frozen_values"] += constant_fold(aot_autograd_gm)
+        freezing_passes(aot_autograd_gm, example_inputs)
+    record_has_frozen_params(aot_autograd_gm)
     return aot_autograd_gm, kept
 
 

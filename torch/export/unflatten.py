@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import enum
 import operator
 import re
 from collections.abc import Iterator, Sequence
@@ -281,6 +282,38 @@ def _descend(root: nn.Module, path: str) -> nn.Module:
             root.add_module(name, nn.Module())
         root = getattr(root, name)
     return root
+
+
+class _AttrKind(enum.Enum):
+    """What a value becomes in the module that gets it."""
+
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    CONSTANT = "constant"
+    MODULE = "module"
+
+
+def _assign_attr(
+    from_obj: object,
+    to_module: nn.Module,
+    target: str,
+    attr_kind: _AttrKind,
+    persistent: bool = True,
+) -> None:
+    """Gives a module a value at a dotted path. A constant is no part of the state: a tensor among
+    them is a buffer that is not saved."""
+    path, _, name = target.rpartition(".")
+    holder = _descend(to_module, path)
+    if attr_kind is _AttrKind.PARAMETER:
+        holder.register_parameter(name, from_obj)
+    elif attr_kind is _AttrKind.BUFFER:
+        holder.register_buffer(name, from_obj, persistent=persistent)
+    elif attr_kind is _AttrKind.MODULE:
+        holder.add_module(name, from_obj)
+    elif isinstance(from_obj, Tensor):
+        holder.register_buffer(name, from_obj, persistent=False)
+    else:
+        setattr(holder, name, from_obj)
 
 
 def _adopt(made: nn.Module, holder: nn.Module) -> None:

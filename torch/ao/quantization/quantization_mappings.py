@@ -222,10 +222,8 @@ def get_default_compare_output_module_list() -> set[Callable]:
     """Modules whose outputs the numeric suite compares."""
     static = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
     trained, found = DEFAULT_QAT_MODULE_MAPPINGS, DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS
-    return {*static.values(), *trained.values(), *found.values(), *static, *trained, *found} - {
-        quantized.Quantize,
-        quantized.DeQuantize,
-    } | _INCLUDE_QCONFIG_PROPAGATE_LIST
+    parts = (static.values(), trained.values(), found.values(), static, trained, found)
+    return {module for part in parts for module in part} | _INCLUDE_QCONFIG_PROPAGATE_LIST
 
 
 def get_default_float_to_quantized_operator_mappings() -> dict[Callable, Callable]:

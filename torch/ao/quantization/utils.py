@@ -377,6 +377,12 @@ def has_no_children_ignoring_parametrizations(module: nn.Module) -> bool:
     return is_parametrized(module) and len(module._modules) == 1
 
 
+def _parent_name(target: str) -> tuple[str, str]:
+    """The path of the module that owns a name, and the last part of the name."""
+    path, _, name = target.rpartition(".")
+    return path, name
+
+
 def _get_path_of_module(root: nn.Module, submodule: nn.Module) -> str | None:
     """The dotted name of a part."""
     return next((name for name, part in root.named_modules() if part is submodule), None)

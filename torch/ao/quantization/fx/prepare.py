@@ -35,6 +35,7 @@ from torch.ao.quantization.fx.qconfig_mapping_utils import _generate_node_name_t
 from torch.ao.quantization.fx.utils import (
     _place_of,
     all_node_args_have_no_tensors,
+    assert_and_get_unique_device,
     get_new_attr_name_with_prefix,
 )
 from torch.ao.quantization.observer import (
@@ -521,6 +522,48 @@ def _observe_outputs(walk: _Walk, node: Node) -> None:
     node.args = (type(given)(values) if isinstance(given, tuple | list) else values[0],)
 
 
+def _insert_obs_or_fq(
+    node: Node,
+    obs_or_fq: nn.Module,
+    model: nn.Module,
+    named_modules: dict[str, nn.Module],
+    graph: Graph,
+    model_device: torch.device | None = None,
+) -> Node:
+    """Adds an observer to a model and a node behind `node` that calls it. The users of `node` stay
+    as they are."""
+    device = model_device or assert_and_get_unique_device(model)
+    if device is not None:
+        obs_or_fq.to(device)
+    name = get_new_attr_name_with_prefix("activation_post_process_")(model)
+    setattr(model, name, obs_or_fq)
+    named_modules[name] = obs_or_fq
+    with graph.inserting_after(node):
+        return graph.create_node("call_module", name, (node,), {})
+
+
+def _save_state(
+    observed: GraphModule,
+    node_name_to_qconfig: dict[str, QConfigAny],
+    node_name_to_scope: dict[str, tuple[str, type]],
+    prepare_custom_config: PrepareCustomConfig,
+    equalization_node_name_to_qconfig: dict[str, Any],
+    qconfig_mapping: QConfigMapping,
+    is_qat: bool,
+    observed_node_names: set[str],
+) -> None:
+    """Keeps with a graph what converting it needs."""
+    observed.meta[ATTRS_KEY] = ObservedGraphModuleAttrs(
+        node_name_to_qconfig,
+        node_name_to_scope,
+        prepare_custom_config,
+        equalization_node_name_to_qconfig,
+        qconfig_mapping,
+        is_qat,
+        observed_node_names,
+    )
+
+
 def _as(value: object, kind: type, empty: object) -> object:
     if isinstance(value, dict):
         return kind.from_dict(value)
@@ -551,14 +594,12 @@ def prepare(
         if node.op == "call_module" and qconfigs.get(node.name) is not None:
             model.get_submodule(str(node.target)).qconfig = qconfigs[node.name]
     observed = insert_observers_for_model(model, matches, qconfigs, settings, is_qat, backend)
-    attrs = ObservedGraphModuleAttrs(
-        qconfigs, node_name_to_scope, settings, {}, mapping, is_qat, observed
-    )
+    _save_state(model, qconfigs, node_name_to_scope, settings, {}, mapping, is_qat, observed)
     if is_standalone_module:
+        attrs = model.meta[ATTRS_KEY]
         attrs.is_observed_standalone_module = True
         attrs.standalone_module_input_quantized_idxs = settings.input_quantized_indexes
         attrs.standalone_module_output_quantized_idxs = settings.output_quantized_indexes
-    model.meta[ATTRS_KEY] = attrs
     model.graph.lint()
     model.recompile()
     for module in model.modules():

@@ -8,7 +8,17 @@ from collections.abc import Callable
 
 from torch import nn
 from torch.ao.nn.intrinsic import _FusedModule
-from torch.ao.quantization.qconfig import QConfigAny, _add_module_to_qconfig_obs_ctr
+from torch.ao.quantization.backend_config.backend_config import (
+    BackendConfig,
+    BackendPatternConfig,
+    DTypeConfig,
+)
+from torch.ao.quantization.backend_config.utils import get_module_to_qat_module
+from torch.ao.quantization.qconfig import (
+    QConfigAny,
+    _add_module_to_qconfig_obs_ctr,
+    qconfig_equals,
+)
 from torch.ao.quantization.qconfig_mapping import QConfigMapping
 from torch.fx import GraphModule
 from torch.nn.utils.parametrize import type_before_parametrizations
@@ -156,3 +166,44 @@ def _compare_prepare_convert_qconfig_mappings(
                 raise AssertionError(f"Missing key {key} in convert QConfigMapping")
             if after[key] is not None and not qconfig_equals(value, after[key]):
                 raise AssertionError(f"Expected convert QConfigMapping to be the same for {key}")
+
+
+def _update_qconfig_for_fusion(model: GraphModule, qconfig_mapping: QConfigMapping) -> None:
+    """A fused module takes the choice for the kind of its first part; those for the kinds of the
+    others must not differ from it."""
+    chosen = qconfig_mapping.object_type_qconfigs
+    for node in model.graph.nodes:
+        if node.op != "call_module":
+            continue
+        module = model.get_submodule(str(node.target))
+        if not isinstance(module, _FusedModule):
+            continue
+        parts = [type(part) for part in module.children()]
+        kinds = [chosen.get(part) for part in parts]
+        if not kinds or kinds[0] is None:
+            continue
+        if any(kind is not None and not qconfig_equals(kind, kinds[0]) for kind in kinds):
+            raise LookupError(
+                "During fusion, we need to specify the same qconfigs for all module types in "
+                f"{type(module)}: {parts}"
+            )
+        chosen[type(module)] = kinds[0]
+
+
+def _update_qconfig_for_qat(qconfig_mapping: QConfigMapping, backend_config: BackendConfig) -> None:
+    """A module that takes the place of another during training takes its choice too."""
+    replaced = get_module_to_qat_module(backend_config)
+    chosen = qconfig_mapping.object_type_qconfigs
+    for kind, qconfig in list(chosen.items()):
+        if kind in replaced:
+            chosen[replaced[kind]] = qconfig
+
+
+def _is_qconfig_supported_by_dtype_configs(
+    qconfig: QConfigAny, dtype_configs: list[DTypeConfig]
+) -> bool:
+    """Whether one of the ways to run a pattern fits a configuration."""
+    from torch.ao.quantization.fx.prepare import _chosen_dtypes
+
+    ways = BackendPatternConfig().set_dtype_configs(dtype_configs)
+    return _chosen_dtypes(ways, qconfig) is not None

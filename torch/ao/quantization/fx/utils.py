@@ -58,6 +58,11 @@ _ARITHMETIC = {
 }
 
 
+def _get_module(node: Node, named_modules: dict[str, nn.Module]) -> nn.Module | None:
+    """The module that a node calls."""
+    return named_modules.get(str(node.target)) if node.op == "call_module" else None
+
+
 def all_node_args_have_no_tensors(
     node: Node, modules: dict[str, nn.Module], cache: dict[Node, bool]
 ) -> bool:

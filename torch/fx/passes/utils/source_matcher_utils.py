@@ -28,16 +28,30 @@ class SourcePartition:
     params: list[Node] = field(default_factory=list)
 
 
-def _origin(node: Node) -> tuple[str, Any] | None:
-    """(name of the call, what was called) of a node; the innermost call counts."""
+def _origin(node: Node, wanted: list[Any]) -> tuple[str, Any] | None:
+    """(name of the call, what was called) of a node, where it is wanted; the innermost call counts.
+    Where a tracer notes the function by its name and the modules around it, either will do."""
     stack = node.meta.get("source_fn_stack")
     if stack:
-        return stack[-1]
-    found = node.meta.get("torch_fn")
-    if found is None:
+        return stack[-1] if stack[-1][1] in wanted else None
+    if "torch_fn" not in node.meta:
         return None
-    name, kind = found
-    return name, kind
+    name, kind = node.meta["torch_fn"]
+    function = kind.rpartition(".")[2]
+    if function in wanted:
+        return name, function
+    modules = node.meta.get("nn_module_stack")
+    if not modules:
+        return None
+    path, last = list(modules.items())[-1]
+    for source in wanted:
+        if isinstance(source, type) and last[1] in (source, _qualified(source)):
+            return path, source
+    return None
+
+
+def _qualified(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @compatibility(is_backward_compatible=False)
@@ -48,8 +62,8 @@ def get_source_partitions(
     whose nodes it accepts."""
     groups: dict[Any, dict[str, list[Node]]] = {}
     for node in graph.nodes:
-        origin = _origin(node)
-        if origin is None or origin[1] not in wanted_sources:
+        origin = _origin(node, wanted_sources)
+        if origin is None:
             continue
         name, source = origin
         groups.setdefault(source, {}).setdefault(name, []).append(node)
