@@ -324,3 +324,23 @@ def test_sizes_given_as_tensors_become_integers():
         return torch.zeros(0, n, m).shape
 
     assert torch.jit.script(f)(torch.tensor(2), torch.tensor(3)) == [0, 2, 3]
+
+
+def test_branches_that_return_the_same_value_return_it():
+    @torch.jit.script
+    def f(items: list[int], early: bool) -> list[int]:
+        if early:
+            return items
+        items[0] = 7
+        return items
+
+    assert f([1], True) == [1]
+    assert f([1], False) == [7]
+
+
+def test_max_of_a_number_and_a_tensor_is_a_number():
+    @torch.jit.script
+    def f(x: torch.Tensor):
+        return max(1, x.sum()), min(x.sum(), 2)
+
+    assert f(torch.tensor([3, 4])) == (7, 2)

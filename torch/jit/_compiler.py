@@ -191,7 +191,8 @@ class Compiler(Expressions, Calls):
 
     def join_name(self, node, name, sides, values, gone) -> Value | Sugar | None:
         if values[0] is values[1]:
-            return None
+            # Both may return one value that was there before, under a name that is new.
+            return None if self.frame.find(name) is values[0] else values[0]
         if name in ("$left", "$broke", "$returned"):
             values = [v if v is not None else False for v in values]
         for i in (0, 1):

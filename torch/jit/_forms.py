@@ -222,7 +222,8 @@ class Forms:
             return self.op("prim::" + name, [self.sequence_value(values[0])])
         out = values[0]
         for value in values[1:]:
-            kind = "aten::" if T.Tensor in (out.type(), value.type()) else "prim::"
+            # A tensor beside a number counts as a number.
+            kind = "aten::" if out.type() is T.Tensor and value.type() is T.Tensor else "prim::"
             out = self.op(kind + name, [out, value])
         return out
 
