@@ -12,6 +12,7 @@ import pytest
 
 import torch
 from torch._dynamo.source import ConstantSource, EphemeralSource, LocalSource
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import (
     ConstraintViolationError,
     DimDynamic,
@@ -523,3 +524,17 @@ print("sympy" in sys.modules)
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert out.strip() == "False"
+
+
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout1d", "feature_alpha_dropout"])
+def test_dropout_keeps_sizes_symbolic(name: str) -> None:
+    """A trace asks only whether there are elements at all."""
+    drop = getattr(torch.nn.functional, name)
+    module = make_fx(lambda x: drop(x, 0.4, True), tracing_mode="symbolic")(torch.ones(4, 6, 5))
+    shape = module.graph.find_nodes(op="placeholder")[0].meta["val"].shape
+    assert all(isinstance(n, torch.SymInt) for n in shape)
+    for sizes in ((4, 6, 5), (3, 7, 2)):
+        torch.manual_seed(1)
+        got = module(torch.ones(sizes))
+        torch.manual_seed(1)
+        torch.testing.assert_close(got, drop(torch.ones(sizes), 0.4, True))

@@ -23,6 +23,7 @@
 #include <ATen/ops/rrelu_with_noise.h>
 #include <ATen/ops/zeros_like.h>
 #include <ATen/parallel/Stretches.h>
+#include <c10/core/SymNumbers.h>
 
 namespace at::native {
 namespace {
@@ -121,16 +122,20 @@ void check_scaled(const Tensor& input) {
 // One number per channel: (N, C, 1, 1, ...).
 Tensor feature_noise(const Tensor& input) {
   TORCH_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
-  DimVector sizes{input.size(0), input.size(1)};
+  c10::SmallVector<c10::SymInt, 6> sizes{input.sym_size(0), input.sym_size(1)};
   for (int64_t i = 2; i < input.dim(); ++i) sizes.push_back(1);
-  return at::_ops::new_empty::call(input, c10::as_symint_array(sizes), std::nullopt, std::nullopt,
-                                   std::nullopt, std::nullopt);
+  return at::_ops::new_empty::call(input, sizes, std::nullopt, std::nullopt, std::nullopt,
+                                   std::nullopt);
+}
+// Of a symbolic size only this is asked, so that a trace serves others.
+bool has_none(const Tensor& input) {
+  return c10::guard_or_false(c10::sym_eq(input.sym_numel(), 0));
 }
 // Through the dispatcher: the input, and so the noise, may be one of a function transform.
 void draw(Tensor& noise, double p) { at::_ops::bernoulli__float::call(noise, p, std::nullopt); }
 Tensor drop(const Tensor& input, double p, bool train, bool features) {
   check_probability(p);
-  if (p == 0 || !train || input.numel() == 0) return input;
+  if (p == 0 || !train || has_none(input)) return input;
   if (p == 1) return at::mul(input, at::zeros_like(input));
   if (input.is_cuda() && input.has_storage() && !features)
     return std::get<0>(at::native_dropout(input, p, true));
@@ -144,7 +149,7 @@ Tensor drop(const Tensor& input, double p, bool train, bool features) {
 // Keeps mean and variance of a self-normalising network: dropped units take the value -alpha'.
 Tensor alpha_drop(const Tensor& input, double p, bool train, bool features) {
   check_probability(p);
-  if (p == 0 || !train || input.numel() == 0) return input;
+  if (p == 0 || !train || has_none(input)) return input;
   if (p == 1) return at::mul(input, at::zeros_like(input));
   constexpr double alpha = 1.7580993408473766;
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
@@ -188,7 +193,7 @@ Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) {
 
 std::tuple<Tensor, Tensor> native_dropout_parts(const Tensor& input, double p,
                                                 std::optional<bool> train) {
-  if (input.numel() == 0) return {input, at::empty_like(input)};
+  if (has_none(input)) return {input, at::empty_like(input)};
   if (train && !*train) return {input.clone(), at::empty_like(input, kBool).fill_(true)};
   check_probability(p);
   Tensor mask = at::empty_like(input, kBool);
