@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -367,3 +369,58 @@ def test_graph_with_fake_inputs_of_two_modes_is_compiled() -> None:
     fakes = [FakeTensorMode().from_tensor(t) for t in (x, y)]
     (got,) = compile_fx_inner(module, fakes)([x, y])
     assert torch.equal(got, (x + y) * 2)
+
+
+def test_threads_that_meet_a_new_shape_at_once_do_not_wait_for_each_other_forever() -> None:
+    """The shape function of the operator is Python and lets others run while a plan is made."""
+    torch.library.define("indpieces::slow", "(Tensor x) -> Tensor")
+    torch.library.impl("indpieces::slow", "cpu")(lambda x: x * 2)
+
+    @torch.library.register_fake("indpieces::slow")
+    def _(x):
+        time.sleep(0.05)
+        return torch.empty_like(x)
+
+    graph = make_fx(lambda x: torch.ops.indpieces.slow(x.sin()) + 1, tracing_mode="symbolic")
+    module = graph(torch.randn(8))
+    places = module.graph.find_nodes(op="placeholder")
+    run = compile_fx_inner(module, [place.meta["val"] for place in places])
+    failed: list[object] = []
+
+    def work(n: int) -> None:
+        x = torch.randn(n)
+        given = [x if isinstance(p.meta["val"], torch.Tensor) else n for p in places]
+        if not torch.equal(run(given)[0], x.sin() * 2 + 1):
+            failed.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in (3, 4, 5, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert not any(thread.is_alive() for thread in threads) and not failed
+
+
+def test_hundreds_of_lengths_keep_their_plans() -> None:
+    """A plan is made once for each; looking for one does not walk through all."""
+    torch.library.define("indpieces::counted", "(Tensor x) -> Tensor")
+    torch.library.impl("indpieces::counted", "cpu")(lambda x: x * 3)
+    made: list[int] = []
+
+    @torch.library.register_fake("indpieces::counted")
+    def _(x):
+        made.append(len(x.shape))
+        return torch.empty_like(x)
+
+    module = make_fx(lambda x: torch.ops.indpieces.counted(x.sin()) + 1, tracing_mode="symbolic")(
+        torch.randn(8)
+    )
+    places = module.graph.find_nodes(op="placeholder")
+    run = compile_fx_inner(module, [place.meta["val"] for place in places])
+    made.clear()
+    for _ in range(3):
+        for n in range(2, 302):
+            x = torch.full((n,), 0.5)
+            given = [x if isinstance(p.meta["val"], torch.Tensor) else n for p in places]
+            assert torch.equal(run(given)[0], x.sin() * 3 + 1)
+    assert 290 < len(made) <= 301  # one of them was known from the trace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -418,26 +419,73 @@ void Compiled::share_tiers(Plan& plan) {
   }
 }
 
-std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    if (!plans_[i]->matches(inputs)) continue;
-    if (program_.mutates && plans_[i]->apart && !are_apart(inputs)) continue;
-    if (i > 0)
-      std::rotate(plans_.begin(), plans_.begin() + static_cast<long>(i),
-                  plans_.begin() + static_cast<long>(i) + 1);
-    return plans_.front();
+uint64_t Compiled::mark_of(c10::ArrayRef<IValue> inputs) const {
+  uint64_t mark = inputs.size();
+  const auto add = [&](int64_t value) {
+    mark = (mark ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15u;
+    mark ^= mark >> 29;
+  };
+  for (const IValue& value : inputs) {
+    if (!value.isTensor()) {
+      add(value.bits.i);
+      continue;
+    }
+    const auto& t = static_cast<const c10::TensorImpl&>(*value.ref);
+    for (const int64_t size : t.sizes()) add(size);
+    for (const int64_t stride : t.strides()) add(stride);
   }
-  if (plans_.size() >= kMostPlans) plans_.pop_back();
-  const std::shared_ptr<Plan> plan = make_plan(program_, inputs);
+  return mark;
+}
+
+bool Compiled::fits(const Plan& plan, c10::ArrayRef<IValue> inputs) const {
+  return plan.matches(inputs) && !(program_.mutates && plan.apart && !are_apart(inputs));
+}
+
+std::shared_ptr<const Plan> Compiled::find(c10::ArrayRef<IValue> inputs) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (plans_.empty()) return nullptr;
+  if (fits(*plans_.front().plan, inputs)) return plans_.front().plan;
+  const auto [begin, end] = by_mark_.equal_range(mark_of(inputs));
+  for (auto known = begin; known != end; ++known) {
+    if (!fits(*known->second->plan, inputs)) continue;
+    plans_.splice(plans_.begin(), plans_, known->second);
+    return plans_.front().plan;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Plan> Compiled::keep(const std::shared_ptr<Plan>& plan,
+                                           c10::ArrayRef<IValue> inputs) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   share_tiers(*plan);
-  plans_.insert(plans_.begin(), plan);
+  plans_.push_front({mark_of(inputs), plan});
+  by_mark_.emplace(plans_.front().mark, plans_.begin());
+  steps_ += plan->steps.size();
+  while (steps_ > kMostSteps && plans_.size() > kFewPlans) {
+    const auto oldest = std::prev(plans_.end());
+    const auto [begin, end] = by_mark_.equal_range(oldest->mark);
+    for (auto known = begin; known != end; ++known) {
+      if (known->second != oldest) continue;
+      by_mark_.erase(known);
+      break;
+    }
+    steps_ -= oldest->plan->steps.size();
+    plans_.pop_back();
+  }
   return plan;
 }
 
 std::vector<std::shared_ptr<const Plan>> Compiled::plans() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return plans_;
+  std::vector<std::shared_ptr<const Plan>> found;
+  for (const auto& entry : plans_) found.push_back(entry.plan);
+  return found;
+}
+
+std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
+  if (std::shared_ptr<const Plan> found = find(inputs)) return found;
+  // Two threads that meet the same new shape both make its plan.
+  return keep(make_plan(program_, inputs), inputs);
 }
 
 std::vector<IValue> Compiled::run(std::vector<IValue>& inputs) {

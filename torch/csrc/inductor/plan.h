@@ -2,11 +2,13 @@
 // leads to them, calls of operators) that runs without Python. Buffers are storages; everything a
 // step reads or writes is a view of one. `Compiled` keeps a Program with the plans made of it.
 #pragma once
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <ATen/native/RowKernels.h>
@@ -168,14 +170,30 @@ class TORCH_API Compiled {
   std::vector<std::shared_ptr<const Plan>> plans();
 
  private:
-  static constexpr size_t kMostPlans = 64;
+  // Steps of all plans together: a graph of few operators has plans for hundreds of shapes, one of
+  // a thousand for a dozen.
+  static constexpr size_t kMostSteps = 16384;
+  static constexpr size_t kFewPlans = 8; // are kept whatever their steps
+  struct Known {
+    uint64_t mark = 0; // of the inputs that it was made for
+    std::shared_ptr<const Plan> plan;
+  };
+  using Order = std::list<Known>; // the one used last first
+
   Program program_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<const Plan>> plans_; // the one used last first
+  std::mutex mutex_; // held where no operator runs, so that a shape function may be of any kind
+  Order plans_;
+  std::unordered_multimap<uint64_t, Order::iterator> by_mark_;
+  size_t steps_ = 0;
   // The compiled forms of kernels, by what the kernels do: sizes are no part of them, so that plans
   // for other shapes begin with what was compiled for the first.
   std::map<std::string, std::shared_ptr<Tier>> tiers_;
   void share_tiers(Plan& plan);
+  uint64_t mark_of(c10::ArrayRef<at::IValue> inputs) const;
+  bool fits(const Plan& plan, c10::ArrayRef<at::IValue> inputs) const;
+  std::shared_ptr<const Plan> find(c10::ArrayRef<at::IValue> inputs);
+  std::shared_ptr<const Plan> keep(const std::shared_ptr<Plan>& plan,
+                                   c10::ArrayRef<at::IValue> inputs);
 };
 
 } // namespace torch::inductor
