@@ -252,6 +252,21 @@ class cuda:
     version: object = None
 
 
+class test_configs:
+    """Checks of other code generators' own tests."""
+
+    # ---- accepted
+    autotune_choice_desc_regex: object = None
+    autotune_choice_name_regex: object = None
+    force_extern_kernel_in_multi_template: bool = False
+    graphsafe_rng_func_ignores_fallback_random: bool = False
+    max_mm_configs: object = None
+    runtime_triton_dtype_assert: bool = False
+    static_cpp_dtype_assert: bool = False
+    track_memory_lifecycle: object = None
+    use_libtorch: bool = False
+
+
 class halide:
     """Another code generator, which is not here."""
 
