@@ -264,3 +264,28 @@ def _wrong(rank, size):
 @needs_gloo
 def test_wrong_uses_are_refused_with_the_reason():
     run_ranks(_wrong, 2)
+
+
+def _hooked(rank, size):
+    calls = []
+
+    def reduced(state, gradient, part):
+        calls.append(gradient.numel() == size * part.numel())
+        dist.reduce_scatter_tensor(part, gradient / size)
+
+    grads = []
+    for hook in (None, reduced):
+        model = FSDP(made(), auto_wrap_policy=ModuleWrapPolicy({Block}))
+        if hook is not None:
+            model.register_comm_hook(None, hook)
+            with pytest.raises(AssertionError, match="already registered"):
+                model.register_comm_hook(None, hook)
+        model(batch(rank, size)).square().mean().backward()
+        grads.append([p.grad.to_local().clone() for p in model.parameters()])
+    assert calls and all(calls)
+    return all(torch.equal(a, b) for a, b in zip(*grads, strict=True))
+
+
+@needs_gloo
+def test_communication_hook_replaces_the_reduction():
+    assert run_ranks(_hooked, 2) == [True, True]

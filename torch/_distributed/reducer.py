@@ -120,8 +120,12 @@ class Reducer(_c10d._Reducer):
         functions = (lambda i: hook(self._grad_bucket(i)), _result, self._add_up)
         self._set_exchange(functions, False)
 
+    # How many forward passes have begun.
+    forward_passes = 0
+
     def prepare_for_forward(self) -> None:
-        """Nothing is kept between passes."""
+        """Counts a forward pass that begins; nothing else is kept between passes."""
+        self.forward_passes += 1
 
     def prepare_for_backward(self, outputs: Tensor | Sequence[Tensor]) -> None:
         """The next backward pass exchanges its gradients."""

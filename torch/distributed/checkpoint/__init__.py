@@ -1,18 +1,21 @@
-"""Checkpoints that several processes save and load together. Names that are not implemented yet
-raise NotImplementedError when used."""
+"""Checkpoints that several processes save and load together."""
 
 import importlib
 
-from torch import _later
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.hf_storage import (
+    HuggingFaceStorageReader,
+    HuggingFaceStorageWriter,
+)
 from torch.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
     Metadata,
     TensorStorageMetadata,
 )
+from torch.distributed.checkpoint.optimizer import load_sharded_optimizer_state_dict
 from torch.distributed.checkpoint.planner import (
     LoadPlan,
     LoadPlanner,
@@ -21,6 +24,7 @@ from torch.distributed.checkpoint.planner import (
     SavePlanner,
     WriteItem,
 )
+from torch.distributed.checkpoint.quantized_hf_storage import QuantizedHuggingFaceStorageReader
 from torch.distributed.checkpoint.state_dict_loader import load, load_state_dict
 from torch.distributed.checkpoint.state_dict_saver import async_save, save, save_state_dict
 from torch.distributed.checkpoint.stateful import Stateful
@@ -34,9 +38,12 @@ __all__ = [
     "DefaultSavePlanner",
     "FileSystemReader",
     "FileSystemWriter",
+    "HuggingFaceStorageReader",
+    "HuggingFaceStorageWriter",
     "LoadPlan",
     "LoadPlanner",
     "Metadata",
+    "QuantizedHuggingFaceStorageReader",
     "ReadItem",
     "SavePlan",
     "SavePlanner",
@@ -47,12 +54,11 @@ __all__ = [
     "WriteItem",
     "async_save",
     "load",
+    "load_sharded_optimizer_state_dict",
     "load_state_dict",
     "save",
     "save_state_dict",
 ]
-
-globals().update(_later.names(__name__, "HuggingFaceStorageReader HuggingFaceStorageWriter"))
 
 
 def __getattr__(name):

@@ -74,6 +74,7 @@ class FileSystemWriter(StorageWriter):
         self.sync_files, self.overwrite = sync_files, overwrite
         self.single_file_per_rank = single_file_per_rank
         self.save_id = str(uuid.uuid4())
+        self.is_coordinator = False
 
     @property
     def checkpoint_id(self) -> Place:
@@ -87,7 +88,8 @@ class FileSystemWriter(StorageWriter):
         self.save_id = str(uuid.uuid4())
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Nothing is written before the plans are made."""
+        """Remembers whether this rank plans for all; nothing is written yet."""
+        self.is_coordinator = is_coordinator
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         """Makes the folder."""

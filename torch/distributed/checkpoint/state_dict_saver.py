@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import concurrent.futures
-import copy
 import os
 import warnings
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import torch
 from torch.distributed.checkpoint._ranks import Ranks
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.metadata import STATE_DICT_TYPE, Metadata
 from torch.distributed.checkpoint.planner import SavePlanner
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.stateful import Stateful
 from torch.distributed.checkpoint.storage import Place, StorageWriter
 
@@ -126,16 +125,6 @@ def save_state_dict(
     return _save(state_dict, storage_writer, planner, process_group, no_dist, coordinator_rank)
 
 
-def _copied(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().cpu().clone()
-    if isinstance(value, dict):
-        return {key: _copied(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_copied(one) for one in value)
-    return copy.deepcopy(value)
-
-
 _pool: list[concurrent.futures.ThreadPoolExecutor] = []
 
 
@@ -150,15 +139,25 @@ def async_save(
     async_stager: Any = None,
     no_dist: bool = False,
     use_collectives: bool = True,
-) -> concurrent.futures.Future:
+) -> concurrent.futures.Future | AsyncSaveResponse:
     """Copies the state and saves the copy in a thread; the group must not be used otherwise until
-    the future is done, hence one of its own is best."""
-    if async_checkpointer_type != AsyncCheckpointerType.THREAD or async_stager is not None:
-        raise NotImplementedError(
-            "async_save is not implemented with a process or a stager of its own"
-        )
+    the future is done, hence one of its own is best. A stager may copy later, too: then what is
+    returned says of both when they are done."""
+    if async_checkpointer_type != AsyncCheckpointerType.THREAD:
+        raise NotImplementedError("async_save is not implemented with a process")
     writer = _writer(checkpoint_id, storage_writer)
-    staged = _copied(_state_of(state_dict))
+    stager = BlockingAsyncStager() if async_stager is None else async_stager
+    staged = stager.stage(_state_of(state_dict))
     if not _pool:
         _pool.append(concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="checkpoint"))
-    return _pool[0].submit(_save, staged, writer, planner, process_group, no_dist)
+
+    def finish() -> Metadata:
+        state = staged.result() if isinstance(staged, concurrent.futures.Future) else staged
+        return _save(state, writer, planner, process_group, no_dist)
+
+    saved = _pool[0].submit(finish)
+    if isinstance(staged, concurrent.futures.Future):
+        return AsyncSaveResponse(staged, saved)
+    if stager.should_synchronize_after_execute:
+        stager.synchronize_staging()
+    return saved

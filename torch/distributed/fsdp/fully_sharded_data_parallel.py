@@ -268,8 +268,22 @@ class FullyShardedDataParallel(nn.Module):
         return total.full_tensor() if isinstance(total, DTensor) else total
 
     def register_comm_hook(self, state: object, hook: Callable) -> None:
-        """Another reduction of gradients: not there."""
-        raise NotImplementedError("FullyShardedDataParallel.register_comm_hook is not implemented")
+        """Gives the reduction of gradients to hook(state, gradient, part), which adds up the whole
+        gradient of all ranks, divides it and leaves this rank's part in `part`; with NO_SHARD to
+        hook(state, gradient), which works in place."""
+        if not callable(hook):
+            raise TypeError(f"The communication hook must be callable but got {hook}")
+        if not self.check_is_root():
+            raise AssertionError("register_comm_hook can only be called on a root instance.")
+        if self.sharding_strategy in _HYBRID:
+            raise AssertionError(
+                f"Communication hook is currently not supported for hybrid sharding strategies: "
+                f"{self.sharding_strategy}"
+            )
+        for unit in _units(self):
+            if unit.comm_hook is not None:
+                raise AssertionError("A communication hook is already registered")
+            unit.comm_hook = (hook, state)
 
     @staticmethod
     @contextlib.contextmanager

@@ -204,15 +204,17 @@ class DistributedDataParallel(Module):
         moved, named = scatter_kwargs(args, kwargs, self.device_ids, self.dim)
         return moved[0], named[0]
 
-    def forward(self, *inputs: object, **kwargs: object) -> object:
-        """The module's own, with the exchange of gradients made ready."""
-        exchanges = torch.is_grad_enabled() and self.require_backward_grad_sync
-        if torch.is_grad_enabled() and self.reducer._rebuild_buckets():
-            self._has_rebuilt_buckets = True
+    def _before_forward(self, inputs: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Makes the exchange of gradients ready; arguments as the module gets them."""
+        if torch.is_grad_enabled():
+            self.reducer.prepare_for_forward()
+            if self.reducer._rebuild_buckets():
+                self._has_rebuilt_buckets = True
         self._sync_buffers()
-        inputs, kwargs = self._placed(inputs, kwargs)
-        output = self.module(*inputs, **kwargs)
-        if exchanges:
+        return self._placed(inputs, kwargs)
+
+    def _after_forward(self, output: object) -> object:
+        if torch.is_grad_enabled() and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
             wanted = self.find_unused_parameters and not self.static_graph
             self.reducer.prepare_for_backward(_find_tensors(output) if wanted else [])
@@ -220,6 +222,11 @@ class DistributedDataParallel(Module):
             self.reducer._skip_next()
             self.require_forward_param_sync = False
         return output
+
+    def forward(self, *inputs: object, **kwargs: object) -> object:
+        """The module's own, with the exchange of gradients made ready."""
+        inputs, kwargs = self._before_forward(inputs, kwargs)
+        return self._after_forward(self.module(*inputs, **kwargs))
 
     def train(self, mode: bool = True) -> DistributedDataParallel:
         """Sets the module's mode."""
@@ -253,6 +260,7 @@ class DistributedDataParallel(Module):
             "gradient_as_bucket_view": self.gradient_as_bucket_view,
             "broadcast_buffers": self.broadcast_buffers,
             "static_graph": self.static_graph,
+            "iteration": self.reducer.forward_passes,
             "has_rebuilt_buckets": getattr(self, "_has_rebuilt_buckets", False),
         }
 

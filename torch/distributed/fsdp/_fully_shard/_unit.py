@@ -32,6 +32,7 @@ class Unit:
         self.reduce_grads = True  # over the processes that have the parts
         self.all_reduce_grads = True  # over those that have the same part
         self.divide_by: float | None = None
+        self.comm_hook: tuple[Any, Any] | None = None  # function, state: instead of the reduction
         self._gathering: list[tuple] | None = None  # work, result, parameters, what was sent
         self._reducing: list[tuple] = []  # the same
         self._left = 0
@@ -133,11 +134,15 @@ class Unit:
         parts = torch.cat([parameter.grad_parts() for parameter in members], 1)
         for parameter in members:
             parameter.grad = None
+        mine = parts.new_empty(parts.size(1))
+        work = None
+        if self.comm_hook is not None:
+            self._reduce_by_hook(parts, mine)
+            self._reducing.append((None, mine, members, parts))
+            return
         # Half precision sums of many ranks overflow: divide before, where the range is small.
         factor = self.divide_by or float(self.info.ranks)
         parts.div_(factor)
-        mine = parts.new_empty(parts.size(1))
-        work = None
         if self.info.shard_size == 1:
             mine.copy_(parts[0])
         else:
@@ -145,6 +150,16 @@ class Unit:
                 mine, parts.view(-1), group=self.info.shard_group, async_op=True
             )
         self._reducing.append((work, mine, members, parts))
+
+    def _reduce_by_hook(self, parts: Tensor, mine: Tensor) -> None:
+        """The program's own reduction: of the whole gradient into this rank's part, or of the whole
+        in place where nothing is cut. It divides by itself."""
+        hook, state = self.comm_hook
+        if self.info.shard_size == 1:
+            hook(state, parts.view(-1))
+            mine.copy_(parts[0])
+        else:
+            hook(state, parts.view(-1), mine)
 
     def finish_reduce(self) -> None:
         """Waits for reductions and hands their results to the sharded parameters."""

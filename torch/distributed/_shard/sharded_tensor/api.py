@@ -1,0 +1,186 @@
+"""The parts of this rank, what all ranks have, and putting them together on one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.distributed import distributed_c10d as _core
+from torch.distributed._shard.metadata import ShardMetadata
+
+__all__ = [
+    "Shard", "ShardedTensor", "ShardedTensorMetadata", "TensorProperties", "init_from_local_shards",
+]  # fmt: skip
+
+
+@dataclass
+class TensorProperties:
+    """How a tensor is made."""
+
+    dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
+    layout: torch.layout = torch.strided
+    requires_grad: bool = False
+    memory_format: torch.memory_format = torch.contiguous_format
+    pin_memory: bool = False
+
+
+@dataclass
+class ShardedTensorMetadata:
+    """The parts of all ranks, the size of the whole, and how it is made."""
+
+    shards_metadata: list[ShardMetadata] = field(default_factory=list)
+    size: torch.Size = field(default_factory=lambda: torch.Size([]))
+    tensor_properties: TensorProperties = field(default_factory=TensorProperties)
+
+
+@dataclass
+class Shard:
+    """A part with its values."""
+
+    tensor: torch.Tensor
+    metadata: ShardMetadata
+
+    def __post_init__(self) -> None:
+        if list(self.tensor.shape) != list(self.metadata.shard_sizes):
+            raise ValueError(
+                f"Shard tensor size does not match with metadata.shard_lengths! Found shard tensor "
+                f"size: {list(self.tensor.shape)}, metadata.shard_lengths: "
+                f"{self.metadata.shard_sizes}"
+            )
+
+    @classmethod
+    def from_tensor_and_offsets(
+        cls, tensor: torch.Tensor, shard_offsets: list[int], rank: int
+    ) -> Shard:
+        """A part that begins at some offsets."""
+        sizes = list(tensor.shape)
+        metadata = ShardMetadata(list(shard_offsets), sizes, f"rank:{rank}/{tensor.device}")
+        return cls(tensor, metadata)
+
+
+def _check_tiling(shards: list[ShardMetadata], size: torch.Size) -> None:
+    """The parts must fill the whole and not overlap."""
+    volume = 0
+    for one in shards:
+        ends = [o + s for o, s in zip(one.shard_offsets, one.shard_sizes, strict=True)]
+        if len(ends) != len(size) or any(
+            end > whole for end, whole in zip(ends, size, strict=True)
+        ):
+            raise ValueError(f"the shard {one} is not within a tensor of size {tuple(size)}")
+        volume += torch.Size(one.shard_sizes).numel()
+    for one, other in itertools.combinations(shards, 2):
+        apart = any(
+            a + n <= b or b + m <= a
+            for a, n, b, m in zip(
+                one.shard_offsets, one.shard_sizes, other.shard_offsets, other.shard_sizes,
+                strict=True,
+            )
+        )  # fmt: skip
+        if not apart:
+            raise ValueError(f"Shards {one} and {other} overlap")
+    if volume != size.numel():
+        raise ValueError(
+            f"Total volume of shards: {volume} does not match tensor volume: {size.numel()}"
+        )
+
+
+class ShardedTensor:
+    """A tensor of which this rank has `local_shards()`."""
+
+    def __init__(
+        self, local_shards: list[Shard], metadata: ShardedTensorMetadata, process_group: Any = None
+    ) -> None:
+        self._local_shards, self._metadata = list(local_shards), metadata
+        self._process_group = process_group
+
+    def local_shards(self) -> list[Shard]:
+        """The parts of this rank."""
+        return self._local_shards
+
+    def local_tensor(self) -> torch.Tensor:
+        """The part of this rank, where it has one."""
+        if len(self._local_shards) != 1:
+            raise NotImplementedError("Only single local shard is supported.")
+        return self._local_shards[0].tensor
+
+    def metadata(self) -> ShardedTensorMetadata:
+        """The parts of all ranks."""
+        return self._metadata
+
+    def size(self, dim: int | None = None) -> torch.Size | int:
+        """The size of the whole."""
+        return self._metadata.size if dim is None else self._metadata.size[dim]
+
+    @property
+    def shape(self) -> torch.Size:
+        """The size of the whole."""
+        return self._metadata.size
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of all parts."""
+        return self._metadata.tensor_properties.dtype
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the parts take part in gradients."""
+        return self._metadata.tensor_properties.requires_grad
+
+    def dim(self) -> int:
+        """How many dimensions the whole has."""
+        return len(self._metadata.size)
+
+    def numel(self) -> int:
+        """How many elements the whole has."""
+        return self._metadata.size.numel()
+
+    def gather(self, dst: int = 0, out: torch.Tensor | None = None) -> None:
+        """Puts all parts together in `out` of rank `dst`; all ranks call it."""
+        group = self._process_group
+        me, size = _core.get_rank(group), _core.get_world_size(group)
+        if me == dst and (out is None or out.shape != self.shape):
+            got = None if out is None else tuple(out.shape)
+            raise ValueError(f"gather needs `out` of size {tuple(self.shape)} at dst, got {got}")
+        mine = [(s.metadata.shard_offsets, s.tensor.detach().cpu()) for s in self._local_shards]
+        every: list[Any] = [None] * size
+        _core.gather_object(mine, every if me == dst else None, group=group, group_dst=dst)
+        if me != dst:
+            return
+        for offsets, tensor in itertools.chain.from_iterable(every):
+            target = out
+            for axis, (begin, length) in enumerate(zip(offsets, tensor.shape, strict=True)):
+                target = target.narrow(axis, begin, length)
+            target.copy_(tensor)
+
+    def __repr__(self) -> str:
+        return f"ShardedTensor({self._metadata})"
+
+
+def init_from_local_shards(
+    local_shards: list[Shard], *global_size: int | Sequence[int], process_group: Any = None
+) -> ShardedTensor:
+    """A tensor of the parts that all ranks have; each calls it with its own."""
+    given = global_size[0] if len(global_size) == 1 else global_size
+    size = torch.Size([given] if isinstance(given, int) else given)
+    mine = [
+        (shard.metadata, shard.tensor.dtype, shard.tensor.requires_grad) for shard in local_shards
+    ]
+    every: list[Any] = [None] * _core.get_world_size(process_group)
+    _core.all_gather_object(every, (tuple(size), mine), group=process_group)
+    sizes = {one for one, _ in every}
+    if len(sizes) > 1:
+        raise ValueError(f"the ranks name different sizes of the tensor: {sorted(sizes)}")
+    flat = [entry for _, one in every for entry in one]
+    kinds = {(dtype, grad) for _, dtype, grad in flat}
+    if len(kinds) != 1:
+        raise ValueError(f"the parts differ in dtype or requires_grad: {sorted(map(str, kinds))}")
+    shards = [metadata for metadata, _, _ in flat]
+    _check_tiling(shards, size)
+    ((dtype, grad),) = kinds
+    properties = TensorProperties(dtype=dtype, requires_grad=grad)
+    return ShardedTensor(
+        local_shards, ShardedTensorMetadata(shards, size, properties), process_group
+    )
