@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torch.distributed import PrefixStore
+from torch.distributed.autograd import _check_call
 from torch.distributed.rendezvous import rendezvous
 from torch.distributed.rpc._agent import Agent, WorkerInfo
 from torch.distributed.rpc.backend_registry import BackendType
@@ -123,6 +124,7 @@ def rpc_async(
     """Calls func there; the Future has its value."""
     if not callable(func):
         raise TypeError("function should be callable.")
+    _check_call((args, kwargs))
     agent = _running()
     limit = agent.timeout if timeout == UNSET_RPC_TIMEOUT else timeout
     return agent.call(_worker(to), func, tuple(args or ()), dict(kwargs or {}), limit)
