@@ -24,6 +24,31 @@ else()
   message(STATUS "Gloo was not found (libgloo-dev): torch.distributed is built without it")
 endif()
 
+# MPI: Open MPI, Debian's libopenmpi-dev. Its headers are C.
+find_path(MPI_INCLUDE_DIR mpi.h PATH_SUFFIXES openmpi HINTS
+  /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openmpi/include)
+find_library(MPI_LIBRARY mpi)
+if(MPI_INCLUDE_DIR AND MPI_LIBRARY)
+  file(GLOB MPI_SOURCES CONFIGURE_DEPENDS torch/csrc/distributed/mpi/*.cpp)
+  add_library(torch_mpi SHARED ${MPI_SOURCES})
+  cresset_configure_target(torch_mpi)
+  target_compile_definitions(torch_mpi PRIVATE OMPI_SKIP_MPICXX)
+  target_include_directories(torch_mpi SYSTEM PRIVATE ${MPI_INCLUDE_DIR})
+  target_link_libraries(torch_mpi PRIVATE torch_c10d ${MPI_LIBRARY})
+  list(APPEND distributed_libraries torch_mpi)
+else()
+  message(STATUS "MPI was not found (libopenmpi-dev): torch.distributed is built without it")
+endif()
+
+# NCCL: needs nothing to be built; its library is looked for when a program asks for it.
+if(USE_CUDA)
+  file(GLOB NCCL_SOURCES CONFIGURE_DEPENDS torch/csrc/distributed/nccl/*.cpp)
+  add_library(torch_nccl SHARED ${NCCL_SOURCES})
+  cresset_configure_target(torch_nccl)
+  target_link_libraries(torch_nccl PRIVATE torch_c10d ${CMAKE_DL_LIBS})
+  list(APPEND distributed_libraries torch_nccl)
+endif()
+
 foreach(library ${distributed_libraries})
   set_target_properties(${library} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib

@@ -19,6 +19,7 @@ need() { command -v "$1" >/dev/null || missing+=("$2"); }
 
 have_gtest() { echo '#include <gtest/gtest.h>' | g++ -E -x c++ - >/dev/null 2>&1; }
 have_gloo() { echo '#include <gloo/context.h>' | g++ -E -x c++ - >/dev/null 2>&1; }
+have_mpi() { command -v mpicc >/dev/null; }
 have_python_headers() {
   [ -f "$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]
 }
@@ -31,6 +32,8 @@ if [ "$kind" = build ]; then
   [ "${BUILD_TEST:-1}" = 0 ] || have_gtest || missing+=(libgtest-dev)
   # Optional: without it torch.distributed has no Gloo, and its tests are skipped.
   have_gloo || [ "$(id -u)" != 0 ] || missing+=(libgloo-dev)
+  # Optional in the same way: MPI.
+  have_mpi || [ "$(id -u)" != 0 ] || missing+=(libopenmpi-dev openmpi-bin)
 fi
 if command -v "$python" >/dev/null; then
   "$python" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)

@@ -4,6 +4,9 @@ when a program asks for it, never by `import torch`."""
 
 from __future__ import annotations
 
+import json
+import pickle
+
 from torch._c10d import (
     DistBackendError,
     DistError,
@@ -18,6 +21,8 @@ from torch._c10d import (
 )
 
 from torch import _C, _c10d
+from torch._distributed.engines import ProcessGroupMPI, ProcessGroupNCCL
+from torch._distributed.engines import ProcessGroupWrapper as _ProcessGroupWrapper
 from torch._distributed.group import (
     Backend,
     FakeProcessGroup,
@@ -87,6 +92,30 @@ __all__ = [name for name in globals() if name[:1].isupper() or name.endswith("de
 # The errors have a name in torch._C too.
 for _error in (DistError, DistBackendError, DistNetworkError, DistStoreError):
     setattr(_C, f"_{_error.__name__}", _error)
+
+
+def _dump_fr_trace_json(
+    includeCollectives: bool | None = None, onlyActive: bool | None = None
+) -> bytes:
+    """What the groups of this process did last, as JSON text."""
+    return _c10d._flight_json(includeCollectives is not False, bool(onlyActive)).encode()
+
+
+def _dump_fr_trace(
+    includeCollectives: bool | None = None,
+    includeStackTraces: bool | None = None,
+    onlyActive: bool | None = None,
+) -> bytes:
+    """What the groups of this process did last, pickled."""
+    found = json.loads(_dump_fr_trace_json(includeCollectives, onlyActive))
+    for entry in found.get("entries", []):
+        entry["process_group"] = tuple(entry["process_group"])
+    return pickle.dumps(found)
+
+
+def _reset_fr_recording() -> None:
+    """Forgets what the groups did."""
+    _c10d._flight_reset()
 
 
 def _is_gloo_available() -> bool:

@@ -489,8 +489,8 @@ class FakeProcessGroup(_BuiltIn):
         options: FakeProcessGroup.Options | None = None,
         timeout: datetime.timedelta = _o.PG_TIMEOUT,
     ) -> None:
-        super().__init__(rank, size, timeout)
         self.options = options or FakeProcessGroup.Options()
+        super().__init__(rank, size, timeout, self.options.group_name)
 
     @staticmethod
     def _create_internal(

@@ -1,6 +1,5 @@
 """Several processes working together. The groups and collectives are in distributed_c10d, the
-engine is C++ behind torch._C._distributed_c10d. Parts that are not there yet are named in a table
-below; using one raises NotImplementedError."""
+engine is C++ behind torch._C._distributed_c10d."""
 # ruff: noqa: F401
 
 from torch import _later
@@ -24,6 +23,8 @@ from torch._C._distributed_c10d import (
     PrefixStore,
     ProcessGroup,
     ProcessGroupGloo,
+    ProcessGroupMPI,
+    ProcessGroupNCCL,
     QueueEmptyError,
     ReduceOp,
     ReduceOptions,
@@ -127,23 +128,7 @@ def is_available() -> bool:
     return True
 
 
-globals().update(_later.names(__name__, "ProcessGroupNCCL"))
-_SUBMODULES = _later.install(
-    __name__,
-    """
-    _composable.replicate: replicate
-    checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
-    checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
-    checkpoint.optimizer: load_sharded_optimizer_state_dict
-    checkpoint.staging: DefaultStager StagingOptions
-    fsdp._common_utils: _FSDPState
-    fsdp._runtime_utils: _root_pre_forward
-    fsdp._traversal_utils: _get_fsdp_states
-    _shard.sharded_tensor: ShardedTensor
-    utils: _sync_module_states
-    """,
-)
-_SUBMODULES |= {"_tensor", "algorithms", "autograd", "constants", "device_mesh", "distributed_c10d"}
+_SUBMODULES = {"_tensor", "algorithms", "autograd", "constants", "device_mesh", "distributed_c10d"}
 _SUBMODULES |= {
     "elastic",
     "fsdp",
@@ -156,4 +141,5 @@ _SUBMODULES |= {
     "tensor",
 }
 _SUBMODULES |= {"_composable", "_functional_collectives", "collective_utils", "rpc"}
+_SUBMODULES |= {"_shard", "checkpoint", "flight_recorder", "plan", "utils"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import torch
@@ -123,13 +124,20 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether NCCL can be used: not in this version."""
-    return False
+    """Whether NCCL can be used: its library can be loaded and there is a GPU."""
+    from torch._distributed.engines import plugin_error
+
+    if plugin_error("nccl") is not None:
+        return False
+    # A library that stands for NCCL in tests works on the CPU.
+    return torch.cuda.is_available() or "CRESSET_NCCL_LIBRARY" in os.environ
 
 
 def is_mpi_available() -> bool:
-    """Whether MPI can be used: not in this version."""
-    return False
+    """Whether MPI can be used: the plugin for it was built and its library is there."""
+    from torch._distributed.engines import plugin_error
+
+    return plugin_error("mpi") is None
 
 
 def is_ucc_available() -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,18 +14,25 @@ from typing import Any
 
 import torch
 from torch._C._distributed_c10d import (
+    DebugLevel,
     FakeProcessGroup,
+    HashStore,
     PrefixStore,
     ProcessGroup,
     ProcessGroupGloo,
+    ProcessGroupMPI,
+    ProcessGroupNCCL,
     Store,
     _DistributedBackendOptions,
+    _ProcessGroupWrapper,
     _register_process_group,
     _resolve_process_group,
     _unregister_all_process_groups,
     _unregister_process_group,
+    get_debug_level,
     set_debug_level_from_env,
 )
+from torch._c10d import _flight_describe
 from torch.distributed._backends import (
     Backend,
     BackendConfig,
@@ -287,7 +295,12 @@ def init_process_group(
     _check_valid_timeout(timeout)
     if isinstance(device_id, int):
         device_id = torch.device("cuda", device_id)
-    if store is None:
+    if chosen == Backend.MPI and store is None:
+        # mpirun has told the processes of each other.
+        world = ProcessGroupMPI.create([])
+        rank, world_size = world.rank(), world.size()
+        store = HashStore()
+    elif store is None:
         found = rendezvous(init_method or "env://", rank, world_size, timeout=timeout)
         store, rank, world_size = next(found)
         store.set_timeout(timeout)
@@ -371,6 +384,10 @@ def _new_process_group_helper(
                 backend_options,
                 timeout,
             )
+            if get_debug_level() == DebugLevel.DETAIL and name != Backend.FAKE:
+                opened[name] = _create_process_group_wrapper(
+                    opened[name], f"default_pg/{name}", own_store, group_rank, group_size, timeout
+                )
         if isinstance(opened[name], ProcessGroup):
             pg = opened[name]
             break
@@ -388,9 +405,27 @@ def _new_process_group_helper(
     pg._set_group_name(group_name)
     pg._set_group_desc(group_desc or "undefined")
     _world.pg_names[pg] = group_name
+    _flight_describe(group_name, members, group_desc or "")
     _register_process_group(group_name, pg)
     _tag(pg, group_name, pg_tag)
     return pg, own_store
+
+
+def _create_process_group_wrapper(
+    wrapped_pg: Any,
+    store_prefix: str,
+    store: Store,
+    rank: int,
+    world_size: int,
+    timeout: timedelta | float = default_pg_timeout,
+) -> Any:
+    """A backend whose ranks agree on each operation before it begins."""
+    if isinstance(wrapped_pg, ProcessGroup):
+        return wrapped_pg
+    if not isinstance(timeout, timedelta):
+        timeout = timedelta(seconds=timeout)
+    own_store = PrefixStore(store_prefix, store)
+    return _ProcessGroupWrapper(wrapped_pg, own_store, rank, world_size, timeout)
 
 
 def _remember(pg: ProcessGroup, name: str, store: Store, config: BackendConfig) -> None:
@@ -438,7 +473,18 @@ def _open_backend(
         return ProcessGroupGloo(store, rank, size, options)
     if name == Backend.FAKE:
         given = isinstance(backend_options, FakeProcessGroup.Options)
-        return FakeProcessGroup(rank, size, backend_options if given else None, timeout)
+        options = backend_options if given else FakeProcessGroup.Options()
+        options.group_name, options.global_ranks_in_group = group_name, members
+        return FakeProcessGroup(rank, size, options, timeout)
+    if name == Backend.NCCL:
+        given = isinstance(backend_options, ProcessGroupNCCL.Options)
+        options = backend_options if given else ProcessGroupNCCL.Options()
+        if not given:
+            options._timeout = timeout
+        options.group_name, options.global_ranks_in_group = group_name, members
+        return ProcessGroupNCCL(store, rank, size, options)
+    if name == Backend.MPI:
+        return ProcessGroupMPI(store, rank, size, members, group_name, timeout)
     if name in Backend.backend_list:
         raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
     raise ValueError(f"Unknown backend {name!r}; known are {', '.join(Backend.backend_list)}")
@@ -666,11 +712,20 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         ):
             table.clear()
         _unregister_all_process_groups()
+        _forget_meshes()
         _world.group_count = 0
         _backend = Backend.UNDEFINED
         return
     pg.shutdown()
     _forget(pg)
+
+
+def _forget_meshes() -> None:
+    """Distributed tensors keep how they ran an operation, with the mesh; a mesh of later groups may
+    be equal to one of those that are gone."""
+    dispatch = sys.modules.get("torch.distributed.tensor._dispatch")
+    if dispatch is not None:
+        dispatch.clear_plans()
 
 
 def _forget(pg: ProcessGroup) -> None:
@@ -736,11 +791,12 @@ from torch.distributed._object_collectives import (  # noqa: E402, F401
 )
 
 reduce_op = ReduceOp  # noqa: F405
-_NCCL_AVAILABLE = _MPI_AVAILABLE = _UCC_AVAILABLE = _XCCL_AVAILABLE = False
+_UCC_AVAILABLE = _XCCL_AVAILABLE = False
 
 
 def __getattr__(name: str) -> bool:
-    # Looking for Gloo loads it: only for those who ask.
-    if name == "_GLOO_AVAILABLE":
-        return is_gloo_available()
+    # Looking for an engine loads it: only for those who ask.
+    engines = {"_GLOO_AVAILABLE": "gloo", "_MPI_AVAILABLE": "mpi", "_NCCL_AVAILABLE": "nccl"}
+    if name in engines:
+        return is_backend_available(engines[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -90,6 +90,8 @@ class TORCH_API BlockingBackend : public Backend {
   void start_threads();
   void serve();
   void watch();
+  void tell_others(const std::string& reason);
+  bool was_told();
   std::string who_arrived(uint64_t sequence);
 
   std::mutex mutex_;
@@ -100,6 +102,7 @@ class TORCH_API BlockingBackend : public Backend {
   std::thread watcher_;
   bool watcher_sleeps_ = false;
   bool is_stopping_ = false;
+  bool has_dumped_ = false;
   const int owner_;
 };
 

@@ -3,6 +3,7 @@
 // through a queue that threads serve in order. Each operation has a number that engines use as tag,
 // so that operations of one group may run side by side.
 #include <torch/csrc/distributed/c10d/Backend.h>
+#include <torch/csrc/distributed/c10d/FlightRecorder.h>
 
 #include <algorithm>
 
@@ -22,6 +23,13 @@ namespace {
 // usual case nothing is written.
 constexpr Millis kSuspicious = std::chrono::seconds(5);
 constexpr Millis kLook = Millis(50);
+
+// Note [Dumps of everybody]
+// The ring of one rank does not tell who is to blame, and the rank that is need not notice
+// anything. So whoever writes a dump says so in the store, and where dumps are wanted every rank
+// looks there once a second, whatever it is doing.
+constexpr Millis kListen = std::chrono::seconds(1);
+constexpr const char* kDumpKey = "cresset/dump";
 
 std::string arrival_key(int rank) { return c10::str("cresset/arrived/", rank); }
 
@@ -75,7 +83,7 @@ void BlockingBackend::abort() {
 std::shared_ptr<Work> BlockingBackend::run(Collective call) {
   prepare(call);
   if (call.is_point_to_point()) return start_transfer(std::move(call));
-  auto work = std::make_shared<Work>(call.type, call.outputs, call.describe());
+  auto work = std::make_shared<Work>(call);
   Task task{std::move(call), work};
   {
     std::lock_guard lock(mutex_);
@@ -121,6 +129,7 @@ void BlockingBackend::serve() {
 
 void BlockingBackend::run_task(Task& task) {
   std::exception_ptr error;
+  FlightRecorder::get().start(task.call.record);
   try {
     execute(task.call, *task.work);
   } catch (...) {
@@ -135,11 +144,25 @@ void BlockingBackend::run_task(Task& task) {
 
 // Note [Who arrived]
 void BlockingBackend::watch() {
+  const bool listens = store_ && !FlightRecorder::get().dump_path().empty();
+  auto heard = Clock::now();
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
+    if (listens && !has_dumped_ && Clock::now() - heard >= kListen) {
+      lock.unlock();
+      const bool told = was_told();
+      lock.lock();
+      has_dumped_ = has_dumped_ || told;
+      heard = Clock::now();
+      continue;
+    }
     if (running_.empty()) {
       watcher_sleeps_ = true;
-      watched_.wait(lock);
+      if (listens) {
+        watched_.wait_for(lock, kListen);
+      } else {
+        watched_.wait(lock);
+      }
       watcher_sleeps_ = false;
       continue;
     }
@@ -162,6 +185,32 @@ void BlockingBackend::watch() {
     }
     lock.lock();
   }
+}
+
+// Note [Dumps of everybody]
+void BlockingBackend::tell_others(const std::string& reason) {
+  auto& recorder = FlightRecorder::get();
+  if (recorder.dump_path().empty()) return;
+  recorder.dump(reason);
+  {
+    std::lock_guard lock(mutex_);
+    has_dumped_ = true;
+  }
+  try {
+    if (store_) store_->set(kDumpKey, c10::str("rank ", rank_, ": ", reason));
+  } catch (const std::exception&) {
+    // A store that is gone is one of the reasons for dumps.
+  }
+}
+
+bool BlockingBackend::was_told() {
+  try {
+    if (!store_->check({kDumpKey})) return false;
+    FlightRecorder::get().dump(store_->get(kDumpKey));
+  } catch (const std::exception& error) {
+    FlightRecorder::get().dump(c10::str("the store is gone: ", error.what()));
+  }
+  return true;
 }
 
 std::string BlockingBackend::who_arrived(uint64_t sequence) {
@@ -204,6 +253,8 @@ std::exception_ptr BlockingBackend::explained(std::exception_ptr error, const Co
                    options_.group_name.empty() ? "" : ", group ", options_.group_name, ", timeout ",
                    call.timeout.count(), "ms");
   if (timed_out && !call.is_point_to_point()) text += who_arrived(call.sequence);
+  FlightRecorder::get().end(call.record, false);
+  tell_others(text);
   return std::make_exception_ptr(DistBackendError(std::move(text)));
 }
 
@@ -226,6 +277,13 @@ MakeBackend find_plugin(const std::string& name, std::string& why) {
   if (!make) {
     const char* reason = ::dlerror();
     why = reason ? reason : "no reason given";
+    return nullptr;
+  }
+  // A plugin may need a library of its own, for which it looks when it is asked.
+  using Missing = const char* (*)();
+  const auto missing = reinterpret_cast<Missing>(::dlsym(library, "cresset_backend_missing"));
+  if (const char* reason = missing ? missing() : nullptr) {
+    why = reason;
     return nullptr;
   }
   (*known)[name] = make;

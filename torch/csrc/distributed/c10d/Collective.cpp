@@ -1,5 +1,6 @@
 // Names and descriptions of operations, and the checks of their arguments.
 #include <torch/csrc/distributed/c10d/Backend.h>
+#include <torch/csrc/distributed/c10d/FlightRecorder.h>
 
 namespace c10d {
 
@@ -48,6 +49,31 @@ const char* name_of(OpType type) {
   default:
     return "unknown";
   }
+}
+
+const char* code_of(OpType type) {
+  static constexpr const char* codes[] = {"BROADCAST",
+                                          "ALLREDUCE",
+                                          "ALLREDUCE_COALESCED",
+                                          "REDUCE",
+                                          "ALLGATHER",
+                                          "_ALLGATHER_BASE",
+                                          "ALLGATHER_COALESCED",
+                                          "GATHER",
+                                          "SCATTER",
+                                          "REDUCE_SCATTER",
+                                          "ALLTOALL_BASE",
+                                          "ALLTOALL",
+                                          "SEND",
+                                          "RECV",
+                                          "RECVANYSOURCE",
+                                          "BARRIER",
+                                          "_REDUCE_SCATTER_BASE",
+                                          "COALESCED",
+                                          "_ALLREDUCE_SPARSE",
+                                          "REDUCE_SCATTER_TENSOR_COALESCED"};
+  const auto number = static_cast<size_t>(type);
+  return number < std::size(codes) ? codes[number] : "UNKNOWN";
 }
 
 const char* name_of(ReduceOp::Kind kind) {
@@ -243,13 +269,14 @@ void Backend::prepare(Collective& call) {
   }
   call.sequence = call.is_point_to_point() ? sequence_.load() : ++sequence_;
   if (call.timeout < Millis::zero()) call.timeout = options_.timeout;
+  call.record = FlightRecorder::get().begin(*this, call);
 }
 
 FakeBackend::~FakeBackend() = default;
 
 std::shared_ptr<Work> FakeBackend::run(Collective call) {
   prepare(call);
-  auto work = std::make_shared<Work>(call.type, call.outputs);
+  auto work = std::make_shared<Work>(call);
   work->finish();
   return work;
 }

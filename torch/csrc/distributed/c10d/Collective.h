@@ -37,6 +37,8 @@ enum class OpType : uint8_t {
   Unknown = 100,
 };
 TORCH_API const char* name_of(OpType type);
+// As PyTorch writes it: "ALLREDUCE".
+TORCH_API const char* code_of(OpType type);
 
 struct ReduceOp {
   enum Kind : uint8_t { Sum, Avg, Product, Min, Max, Band, Bor, Bxor, PremulSum };
@@ -55,8 +57,9 @@ struct TORCH_API Collective {
   int tag = 0;
   ReduceOp reduce;
   Millis timeout = kUnsetTimeout;
-  bool is_async = true;  // the caller will wait later, if ever
-  uint64_t sequence = 0; // set by the backend
+  bool is_async = true;           // the caller will wait later, if ever
+  uint64_t sequence = 0;          // set by the backend
+  uint64_t record = ~uint64_t{0}; // of the flight recorder; set by the backend
 
   bool is_point_to_point() const {
     return type == OpType::Send || type == OpType::Recv || type == OpType::RecvAnySource;

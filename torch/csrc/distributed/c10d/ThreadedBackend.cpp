@@ -234,8 +234,7 @@ void ThreadedBackend::execute(Collective& call, Work&) {
 class Receive final : public Work {
  public:
   Receive(const Collective& call, std::shared_ptr<Board> board, int rank, int size)
-      : Work(call.type, call.outputs, call.describe()), call_(call), board_(std::move(board)),
-        rank_(rank), size_(size) {}
+      : Work(call), call_(call), board_(std::move(board)), rank_(rank), size_(size) {}
 
   void wait(Millis timeout) override {
     if (timeout <= Millis::zero()) timeout = call_.timeout;
@@ -271,7 +270,7 @@ class Receive final : public Work {
 
 std::shared_ptr<Work> ThreadedBackend::start_transfer(Collective call) {
   if (call.type != OpType::Send) return std::make_shared<Receive>(call, board_, rank_, size_);
-  auto work = std::make_shared<Work>(call.type, call.outputs, call.describe());
+  auto work = std::make_shared<Work>(call);
   std::lock_guard lock(board_->mutex);
   board_->mail[{rank_, call.root, call.tag}].push_back(call.inputs[0].detach().clone());
   board_->changed.notify_all();

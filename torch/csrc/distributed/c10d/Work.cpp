@@ -3,6 +3,7 @@
 
 #include <ATen/parallel/Parallel.h>
 #include <torch/csrc/distributed/c10d/Error.h>
+#include <torch/csrc/distributed/c10d/FlightRecorder.h>
 
 namespace c10d {
 
@@ -10,6 +11,9 @@ using Clock = std::chrono::steady_clock;
 
 Work::Work(OpType type, std::vector<at::Tensor> result, std::string description)
     : type_(type), result_(std::move(result)), description_(std::move(description)),
+      record_(FlightRecorder::kNone), begun_(Clock::now()) {}
+Work::Work(const Collective& call)
+    : type_(call.type), result_(call.outputs), description_(call.describe()), record_(call.record),
       begun_(Clock::now()) {}
 Work::~Work() = default;
 
@@ -69,6 +73,7 @@ void Work::finish(std::exception_ptr error) {
     std::lock_guard lock(mutex_);
     if (is_done_) return;
     is_done_ = true;
+    FlightRecorder::get().end(record_, !error);
     error_ = std::move(error);
     ended_ = Clock::now();
     callbacks.swap(callbacks_);

@@ -12,6 +12,7 @@ namespace c10d {
 class TORCH_API Work {
  public:
   Work(OpType type, std::vector<at::Tensor> result, std::string description = {});
+  explicit Work(const Collective& call);
   virtual ~Work();
 
   // Returns when the work is done and throws what it failed with. `timeout` zero or negative: as
@@ -44,6 +45,7 @@ class TORCH_API Work {
   const OpType type_;
   std::vector<at::Tensor> result_;
   const std::string description_;
+  const uint64_t record_; // of the flight recorder
   int source_ = -1;
   std::vector<std::function<void()>> callbacks_;
   const std::chrono::steady_clock::time_point begun_;

@@ -174,8 +174,7 @@ bool is_local(const Collective& call) {
 class Transfer final : public Work {
  public:
   Transfer(const Collective& call, std::shared_ptr<::gloo::Context> context, std::string where)
-      : Work(call.type, call.outputs, call.describe()), context_(std::move(context)),
-        timeout_(call.timeout), where_(std::move(where)),
+      : Work(call), context_(std::move(context)), timeout_(call.timeout), where_(std::move(where)),
         tensor_(call.type == OpType::Send ? call.inputs[0] : call.outputs[0]) {
     const uint64_t slot = kTransferSlots | static_cast<uint32_t>(call.tag);
     // An empty message still has to arrive.

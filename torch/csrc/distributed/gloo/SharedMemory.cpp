@@ -46,6 +46,18 @@ void wake(std::atomic<uint32_t>& word) {
             0);
 }
 
+// Whether a process has ended, also one that its parent has not asked about yet.
+bool is_gone(pid_t process) {
+  if (::kill(process, 0) != 0) return errno == ESRCH;
+  std::ifstream file(c10::str("/proc/", process, "/stat"));
+  std::string text;
+  std::getline(file, text);
+  // "17 (name) S ...", where the name may hold anything.
+  const size_t end = text.rfind(')');
+  return end != std::string::npos && end + 2 < text.size() &&
+         (text[end + 2] == 'Z' || text[end + 2] == 'X');
+}
+
 // Equal for processes that can share memory and see each other: one run of one kernel, one user,
 // one view of process numbers.
 std::string machine() {
@@ -163,7 +175,7 @@ void SharedMemory::wait(std::atomic<uint32_t>& counter, uint32_t at_least, int o
     if (reached(counter.load(std::memory_order_acquire))) return;
     if (is_interrupted_) break;
     is_broken_ = true; // unless it goes on after all
-    if (::kill(control(other).process, 0) != 0 && errno == ESRCH) {
+    if (is_gone(control(other).process)) {
       TORCH_CHECK(reached(counter.load()), "Connection closed by peer: the process of rank ", other,
                   " is gone");
     }

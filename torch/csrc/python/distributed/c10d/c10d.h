@@ -14,6 +14,7 @@ bool init_store(PyObject* module);
 bool init_work(PyObject* module);
 bool init_backend(PyObject* module);
 bool init_reducer(PyObject* module);
+bool init_debug(PyObject* module);
 bool init_errors(PyObject* module);
 
 // ---- values; all throw python_error
