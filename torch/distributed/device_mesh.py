@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.distributed import distributed_c10d as _core
 from torch.distributed.distributed_c10d import ProcessGroup
+from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -28,10 +31,24 @@ class _Active(threading.local):
 _mesh_resources = _Active()
 
 
+def _on_numbers(method: Callable) -> Callable:
+    """A method that computes with ranks: they are numbers, whatever modes make of tensors."""
+
+    @functools.wraps(method)
+    def without_modes(*args: Any, **kwargs: Any) -> Any:
+        if not torch._C._len_torch_dispatch_stack():
+            return method(*args, **kwargs)
+        with _disable_current_modes():
+            return method(*args, **kwargs)
+
+    return without_modes
+
+
 class DeviceMesh:
     """An n-dimensional array of ranks. Along each dimension the ranks that differ in it alone form
     a process group."""
 
+    @_on_numbers
     def __init__(
         self,
         device_type: str,
@@ -204,6 +221,7 @@ class DeviceMesh:
             )
         return self._part(dims, names)
 
+    @_on_numbers
     def _part(self, dims: list[int], names: tuple[str, ...]) -> DeviceMesh:
         """The ranks that differ from this one in the given dimensions alone."""
         at = self._coordinate or [0] * self.ndim
@@ -216,6 +234,7 @@ class DeviceMesh:
         part._root = self._root_mesh()
         return part
 
+    @_on_numbers
     def _flatten(
         self, mesh_dim_name: str | None = None, backend_override: Any = None
     ) -> DeviceMesh:
@@ -240,6 +259,7 @@ class DeviceMesh:
         root._flattened[name] = mine
         return mine
 
+    @_on_numbers
     def _get_all_submeshes(self, mesh_dim_name: str) -> list[DeviceMesh]:
         """The parts along one dimension, of all ranks."""
         dim = self._dim(mesh_dim_name)
@@ -262,6 +282,7 @@ class DeviceMesh:
     def __exit__(self, *error: object) -> None:
         _mesh_resources.stack.pop()
 
+    @_on_numbers
     def __repr__(self) -> str:
         if self.mesh_dim_names:
             return (
@@ -270,6 +291,7 @@ class DeviceMesh:
             )
         return f"DeviceMesh('{self.device_type}', {self.mesh.tolist()})"
 
+    @_on_numbers
     def _key(self) -> tuple:
         if self._value is None:
             flat = tuple(self.mesh.flatten().tolist())
