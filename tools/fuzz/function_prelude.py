@@ -3,7 +3,9 @@ that a program writes, as the text of a module. `log` is what they did, in order
 generators did when they were freed: when that is depends on who refers to them."""
 
 PRELUDE = """
-import abc, collections, contextlib, dataclasses, enum, functools, itertools, operator, typing
+import abc, bisect, collections, collections.abc, contextlib, dataclasses, enum, functools, heapq
+import itertools, math, operator, typing, weakref
+import numbers as numbers_abc
 import torch
 total = 0
 log = []
@@ -430,6 +432,296 @@ class Host:
         return v % 5
     def step(self, v):
         return v + 1
+class Ring(collections.abc.Sequence):
+    def __init__(self, *items):
+        self.items = items
+    def __len__(self):
+        return len(self.items)
+    def __getitem__(self, key):
+        return self.items[key]
+    def __eq__(self, other):
+        return isinstance(other, Ring) and self.items == other.items
+    def __repr__(self):
+        return f"Ring{self.items}"
+class Bag(collections.abc.MutableMapping):
+    def __init__(self, **kept):
+        self.kept = kept
+    def __getitem__(self, key):
+        return self.kept[key]
+    def __setitem__(self, key, value):
+        log.append(("put", key))
+        self.kept[key] = value
+    def __delitem__(self, key):
+        del self.kept[key]
+    def __iter__(self):
+        return iter(self.kept)
+    def __len__(self):
+        return len(self.kept)
+    def __repr__(self):
+        return f"Bag({self.kept!r})"
+class New:
+    def __new__(cls, n):
+        if n < 0:
+            return n
+        made = super().__new__(cls)
+        made.n = n
+        return made
+    def __init__(self, n):
+        log.append(("init", n))
+        self.n += 1
+class Meta(type):
+    def __call__(cls, *args):
+        log.append(cls.__name__)
+        return super().__call__(*args)
+    def __getitem__(cls, key):
+        return key + 1
+    def __len__(cls):
+        return 4
+    @property
+    def label(cls):
+        return len(cls.__name__)
+class Made(metaclass=Meta):
+    def __init__(self, v=1):
+        self.v = v
+class Registered:
+    def __init_subclass__(cls, **named):
+        super().__init_subclass__(**named)
+        log.append("subclass")
+class Num(int):
+    def __add__(self, other):
+        return Num(int(self) + other + 1)
+    def __repr__(self):
+        return f"Num({int(self)})"
+class Row(tuple):
+    def total(self):
+        return sum(self)
+class Level(enum.IntEnum):
+    LOW = 1
+    TOP = 2
+class Perm(enum.IntFlag):
+    R = 1
+    W = 2
+class Linked:
+    def __init__(self, value, rest=None):
+        self.value, self.rest = value, rest
+    def __iter__(self):
+        node = self
+        while node is not None:
+            yield node.value
+            node = node.rest
+    def total(self):
+        return self.value + (self.rest.total() if self.rest else 0)
+class Old:
+    def __init__(self, n):
+        self.n = n
+    def __getitem__(self, key):
+        if key >= self.n:
+            raise IndexError(key)
+        return key * 2
+class Hidden:
+    def __init__(self, v):
+        self.v = v
+    def __getattribute__(self, name):
+        if name == "hidden":
+            return 8
+        return super().__getattribute__(name)
+    def __bool__(self):
+        return self.v > 0
+class Part:
+    def __init__(self, v):
+        self.v = v
+    def by(self, n, scale=1):
+        return self.v // n * scale
+    half = functools.partialmethod(by, 2)
+    third = functools.partialmethod(by, 3, scale=2)
+class Plain:
+    @classmethod
+    def bound(cls, v):
+        return len(cls.__name__) + v
+    @staticmethod
+    def free(v):
+        return v * 2
+@dataclasses.dataclass(order=True, kw_only=True)
+class Wide:
+    a: object
+    b: int = 2
+    c: int = dataclasses.field(default=5, compare=False)
+@dataclasses.dataclass(frozen=True)
+class Icy:
+    v: int
+@functools.total_ordering
+class Slotted:
+    __slots__ = ("x", "y")
+    def __init__(self, x):
+        self.x = x
+    def __eq__(self, other):
+        return self.x == other.x
+    def __lt__(self, other):
+        return self.x < other.x
+    def __repr__(self):
+        return f"Slotted({self.x})"
+class Checked:
+    def __set_name__(self, owner, name):
+        self.name = name
+    def __get__(self, obj, owner=None):
+        return self if obj is None else obj.__dict__.get(self.name, -1)
+    def __set__(self, obj, value):
+        if value < 0:
+            raise ValueError(self.name, value)
+        obj.__dict__[self.name] = value
+    def __delete__(self, obj):
+        log.append("unset")
+        obj.__dict__.pop(self.name, None)
+class Watched:
+    x = Checked()
+    @property
+    def y(self):
+        return self.x + 1
+class Proxy:
+    def __init__(self, of):
+        object.__setattr__(self, "of", of)
+    def __getattr__(self, name):
+        return getattr(self.of, name)
+    def __setattr__(self, name, value):
+        log.append(("proxy", name))
+        setattr(self.of, name, value)
+class Maths:
+    def __init__(self, v):
+        self.v = v
+    def __neg__(self):
+        return -self.v
+    def __pos__(self):
+        return self.v
+    def __invert__(self):
+        return ~self.v
+    def __pow__(self, other):
+        return self.v * other
+    def __rpow__(self, other):
+        return (other, self.v)
+    def __floordiv__(self, other):
+        return self.v // other
+    def __mod__(self, other):
+        return self.v % other
+    def __divmod__(self, other):
+        return (self // other, self % other)
+    def __truediv__(self, other):
+        return self.v / other
+    def __lshift__(self, other):
+        return self.v * 2**other
+    def __isub__(self, other):
+        self.v -= other
+        return self
+    def __imatmul__(self, other):
+        return Maths(self.v * 10 + other)
+    def __round__(self, digits=None):
+        return round(self.v, digits)
+    def __float__(self):
+        return self.v / 2
+    def __eq__(self, other):
+        log.append("eq")
+        return self.v == other if isinstance(other, int) else NotImplemented
+    def __le__(self, other):
+        return self.v <= other.v
+class Nested:
+    class Inner:
+        def __init__(self, v):
+            self.v = v
+        def up(self):
+            return self.v + 1
+        def __str__(self):
+            return f"inner {self.v}"
+class Loud(ValueError):
+    def __str__(self):
+        return "loud " + str(self.args)
+class Suppressing:
+    def __init__(self, *kinds):
+        self.kinds, self.seen = kinds, []
+    def __enter__(self):
+        return self
+    def __exit__(self, kind, value, tb):
+        self.seen.append((kind and kind.__name__, tb is not None))
+        return kind is not None and issubclass(kind, self.kinds)
+class Lines:
+    def __init__(self, text):
+        self.text = text
+    def __iter__(self):
+        for at, letter in enumerate(self.text):
+            if letter == "c":
+                return
+            yield at, letter
+class Pause:
+    def __init__(self, v):
+        self.v = v
+    def __await__(self):
+        got = yield self.v
+        return got
+class noted_call(contextlib.ContextDecorator):
+    def __init__(self, fn=None):
+        self.fn = fn
+    def __call__(self, *args):
+        with self:
+            return self.fn(*args)
+    def __enter__(self):
+        log.append("enter")
+        return self
+    def __exit__(self, *info):
+        log.append("exit")
+        return False
+def drive(coroutine):
+    got = []
+    try:
+        value = coroutine.send(None)
+        while True:
+            got.append(value)
+            value = coroutine.send(len(got))
+    except StopIteration as stop:
+        return got, stop.value
+async def answer(n):
+    total = 0
+    for i in range(n % 3):
+        total += await Pause(i)
+    return total
+async def fails(n):
+    try:
+        await Pause(n)
+        raise Odd(n)
+    except Odd as error:
+        log.append(error.args)
+        return await answer(n)
+@functools.lru_cache
+def squared(n):
+    log.append("squared")
+    return n * n
+def frozen_sum(values):
+    return sum(frozenset(values))
+def print_args(*args, **named):
+    log.append((args, named))
+    return len(args) - len(named)
+def inspect_args(a, b=1, *rest, c=2, **more):
+    return [a, b, *rest, c, *more]
+def delegating(n):
+    try:
+        got = yield from numbers(n, 3)
+        log.append(("got", got))
+        yield from [1, 2]
+    except ValueError as error:
+        log.append(error.args)
+        raise KeyError("inside") from error
+def swallowing():
+    while True:
+        try:
+            yield "waiting"
+        except (ValueError, KeyError) as error:
+            log.append(type(error).__name__)
+def stubborn():
+    try:
+        yield 1
+    except GeneratorExit:
+        yield 2
+def nested_yield(n):
+    first = yield n
+    second = yield [first, (yield first)]
+    return second
 def restart():
     global total, finals
     total, finals = 0, []
@@ -445,4 +737,5 @@ def restart():
     remember.__defaults__[0].clear()
     remember.__kwdefaults__["known"].clear()
     vars(helper).clear()
+    squared.cache_clear()
 """

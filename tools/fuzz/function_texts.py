@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 
+import function_idioms as idioms
 from function_templates import (
     CAUGHT,
     NESTED,
@@ -27,7 +28,15 @@ def _choices(text: str) -> list[str]:
 
 
 def _statements(text: str) -> list[str]:
-    return [line.replace(r"\n", "\n") for line in text.strip().split("\n")]
+    # A line that begins with spaces goes on with the one before.
+    lines = text.strip().replace("\n    ", " ").split("\n")
+    return [line.replace(r"\n", "\n") for line in lines]
+
+
+def _caught(template: str) -> str:
+    """A statement whose exceptions are noted."""
+    lines = "".join(f"\n    {line}" for line in template.split("\n"))
+    return f"try:{lines}\nexcept Exception as error:\n    log.append(repr(error))"
 
 
 class Maker:
@@ -111,6 +120,9 @@ class Maker:
             template = rng.choice(_REBINDING)
         else:
             template = rng.choice(_SIMPLE)
+            if depth < self.base + 3 and rng.random() < 0.25:
+                # Much of this raises: what comes behind is to be reached too.
+                template = _caught(template)
         self.write(template, depth)
 
     def write(self, template: str, depth: int) -> None:
@@ -191,7 +203,10 @@ _TAILS = {
     "closure": ["    return f", "f = outside(1)"],
     "method": ["f = Own().f"],
 }
-_NUMBERS, _TENSORS, _TESTS = _choices(NUMBERS), _choices(TENSORS), _choices(TESTS)
-_TEXTS = _choices(TEXTS)
-_SIMPLE, _REBINDING = _statements(SIMPLE), _statements(REBINDING)
-_NESTED = NESTED.strip().split("\n\n")
+_NUMBERS = _choices(NUMBERS) + _choices(idioms.NUMBERS)
+_TENSORS = _choices(TENSORS) + _choices(idioms.TENSORS)
+_TESTS = _choices(TESTS) + _choices(idioms.TESTS)
+_TEXTS = _choices(TEXTS) + _choices(idioms.TEXTS)
+_SIMPLE = _statements(SIMPLE) + _statements(idioms.SIMPLE)
+_REBINDING = _statements(REBINDING)
+_NESTED = NESTED.strip().split("\n\n") + idioms.NESTED.strip().split("\n\n")

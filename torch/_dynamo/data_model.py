@@ -31,7 +31,6 @@ from torch._dynamo.variables.dicts import (
     ConstDictVariable,
     DefaultDictVariable,
     DictViewVariable,
-    SetVariable,
     pairs_of,
 )
 from torch._dynamo.variables.functions import UserMethodVariable
@@ -39,6 +38,7 @@ from torch._dynamo.variables.iter import (
     DequeIteratorVariable,
     IteratorVariable,
     SequenceIteratorVariable,
+    TableIteratorVariable,
 )
 from torch._dynamo.variables.lists import (
     BaseListVariable,
@@ -51,6 +51,7 @@ from torch._dynamo.variables.lists import (
 )
 from torch._dynamo.variables.misc import GetAttrVariable
 from torch._dynamo.variables.numpy_arrays import NumpyNdarrayVariable
+from torch._dynamo.variables.sets import SET_OPERATORS, SetVariable, TableWalk
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
     _MISSING,
@@ -108,6 +109,13 @@ _UNARY = {
     operator.abs: "__abs__",
     abs: "__abs__",
 }
+_UNARY_NAME = {
+    operator.neg: "unary -",
+    operator.pos: "unary +",
+    operator.invert: "unary ~",
+    operator.abs: "abs()",
+    abs: "abs()",
+}
 _SYMBOL = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
     operator.floordiv: "//", operator.mod: "%", operator.pow: "** or pow()",
@@ -115,6 +123,7 @@ _SYMBOL = {
     operator.lshift: "<<", operator.rshift: ">>", operator.lt: "<", operator.le: "<=",
     operator.gt: ">", operator.ge: ">=",
 }  # fmt: skip
+_CONCATENATED = (list, tuple, collections.deque)
 _NOT_IMPLEMENTED = object()
 # What is traced on symbolic floats; powers may be complex, remainders need the number.
 _OF_FLOATS = frozenset(
@@ -122,6 +131,12 @@ _OF_FLOATS = frozenset(
         *(operator.add, operator.sub, operator.mul, operator.truediv, operator.eq, operator.ne),
         *(operator.lt, operator.le, operator.gt, operator.ge),
     }
+)
+
+
+_NO_ITERATORS = (
+    *(BaseListVariable, ConstDictVariable, SetVariable, DictViewVariable, ConstantVariable),
+    SymNodeVariable,
 )
 
 
@@ -248,11 +263,8 @@ class DataModel:
             found = a.special(self, _UNARY[op])
             if found is not None:
                 return found.call_function(self, [], {})
-        raise_error(
-            self,
-            TypeError,
-            f"bad operand type for unary {op.__name__}: {a.python_type().__name__!r}",
-        )
+        kind = a.python_type().__name__
+        raise_error(self, TypeError, f"bad operand type for {_UNARY_NAME[op]}: {kind!r}")
 
     def binary(self, op: Callable, a: VariableTracker, b: VariableTracker) -> VariableTracker:
         """op(a, b)"""
@@ -355,11 +367,10 @@ class DataModel:
         if (
             isinstance(a, SetVariable)
             and a.cls is set
+            and plain in SET_OPERATORS
             and isinstance(b, SetVariable | DictViewVariable)
         ):
-            result = self.binary(plain, a, b)
-            self.mutate(a)
-            a.items = result.items
+            a.combine_into(self, plain, b.as_set(self) if isinstance(b, DictViewVariable) else b)
             return a
         if type(a) is ConstDictVariable and op is operator.ior:
             a.update(self, [b], {})
@@ -412,7 +423,7 @@ class DataModel:
             sized = (a.cls is tuple or a.cls is torch.Size) == (
                 b.cls is tuple or b.cls is torch.Size
             )
-            if not sized:
+            if not sized or isinstance(a, DequeVariable) != isinstance(b, DequeVariable):
                 raise_error(
                     self,
                     TypeError,
@@ -432,12 +443,23 @@ class DataModel:
             return TRUE if not isinstance(b, UserDefinedObjectVariable) else None
         if isinstance(b, UserDefinedObjectVariable):
             return None
-        raise_error(
-            self,
-            TypeError,
-            f"unsupported operand type(s) for {_SYMBOL.get(op, op.__name__)}: "
-            f"{a.python_type().__name__!r} and {b.python_type().__name__!r}",
-        )
+        kinds = a.python_type().__name__, b.python_type().__name__
+        if op is operator.add and a.cls in _CONCATENATED:
+            text = f'can only concatenate {kinds[0]} (not "{kinds[1]}") to {kinds[0]}'
+            raise_error(self, TypeError, text)
+        if op is operator.mul:
+            text = f"can't multiply sequence by non-int of type {kinds[1]!r}"
+            raise_error(self, TypeError, text)
+        self._refuse_operands(op, a, b)
+
+    def _refuse_operands(self, op: Callable, a: VariableTracker, b: VariableTracker) -> None:
+        kinds = f"{a.python_type().__name__!r} and {b.python_type().__name__!r}"
+        symbol = _SYMBOL.get(op)
+        if op in COMPARISONS:
+            raise_error(self, TypeError, f"{symbol!r} not supported between instances of {kinds}")
+        if op in INPLACE:
+            symbol = _SYMBOL[INPLACE[op]].replace(" or pow()", "") + "="
+        raise_error(self, TypeError, f"unsupported operand type(s) for {symbol}: {kinds}")
 
     def _compare_sequences(
         self, op: Callable, a: BaseListVariable, b: BaseListVariable
@@ -448,7 +470,7 @@ class DataModel:
         if kinds[0] is not kinds[1]:
             if op in (operator.eq, operator.ne):
                 return ConstantVariable(op is operator.ne)
-            raise_error(self, TypeError, "sequences of different types have no order")
+            self._refuse_operands(op, a, b)
         if op in (operator.eq, operator.ne) and len(a.items) != len(b.items):
             return ConstantVariable(op is operator.ne)
         for x, y in zip(a.unpack(self), b.unpack(self), strict=False):
@@ -490,6 +512,7 @@ class DataModel:
     def _by_special_methods(
         self, op: Callable, a: VariableTracker, b: VariableTracker
     ) -> VariableTracker:
+        given = op
         if op in INPLACE:
             found = self._call_special(a, f"__{op.__name__}__", b)
             if found is not _NOT_IMPLEMENTED:
@@ -518,12 +541,7 @@ class DataModel:
                 if found is not _NOT_IMPLEMENTED:
                     return self.unary(operator.not_, found)
             return ConstantVariable((a is b) == (op is operator.eq))
-        raise_error(
-            self,
-            TypeError,
-            f"unsupported operand type(s) for {_SYMBOL.get(op, op.__name__)}: "
-            f"{kinds[0].__name__!r} and {kinds[1].__name__!r}",
-        )
+        self._refuse_operands(given, a, b)
 
     def _call_special(
         self, obj: VariableTracker, name: str, other: VariableTracker
@@ -551,8 +569,10 @@ class DataModel:
         self, obj: UserDefinedObjectVariable, name: str, raw: object, other: VariableTracker
     ) -> VariableTracker | object:
         inner = getattr(other, "contents", None) or other
-        if obj.contents is None or raw is getattr(object, name, None):
+        if raw is getattr(object, name, None):
             return _NOT_IMPLEMENTED
+        if obj.contents is None:
+            unimplemented("operator", f"{obj!r}.{name}", "it is implemented in C")
         for op, names in _SPECIAL.items():
             if names[0] == name:
                 found = self._builtin_binary(op, obj.contents, inner)
@@ -666,7 +686,10 @@ class DataModel:
             cls = type(iter(kind())) if kind in (list, tuple, set, str, dict) else type(iter([]))
         except TypeError:
             cls = type(iter([]))
-        return IteratorVariable(iter(vt.iterate(self)), cls)
+        values = vt.iterate(self)
+        if isinstance(values, TableWalk):
+            return TableIteratorVariable(values, cls, vt)
+        return IteratorVariable(iter(values), cls)
 
     def next(self, vt: VariableTracker) -> VariableTracker:
         """next(vt)"""
@@ -677,6 +700,9 @@ class DataModel:
             if found is None:
                 raise_error(self, TypeError, f"{vt.cls.__name__!r} object is not an iterator")
             return found.call_function(self, [], {})
+        if isinstance(vt, _NO_ITERATORS):
+            kind = vt.python_type().__name__
+            raise_error(self, TypeError, f"{kind!r} object is not an iterator")
         return vt.call_method(self, "__next__", [], {})
 
     def iterate_result(self, vt: VariableTracker) -> Iterator[VariableTracker]:

@@ -196,6 +196,8 @@ class ObservedException(TorchDynamoException):
     def __init__(self, value: VariableTracker) -> None:
         super().__init__(value.describe())
         self.value = value
+        if hasattr(value, "raised"):
+            value.raised = True
 
 
 def unimplemented(
@@ -222,6 +224,20 @@ def raise_value(tx: Frame, value: VariableTracker) -> NoReturn:
 def raise_error(tx: Frame, cls: type[BaseException], *args: object) -> NoReturn:
     """Raises a new exception inside the traced program."""
     raise_observed(tx, cls(*args))
+
+
+def is_of_signal(error: BaseException) -> bool:
+    """Whether the handler of a signal raised an exception, which is the program's own."""
+    import signal
+
+    handlers = (signal.getsignal(number) for number in signal.valid_signals())
+    codes = {getattr(getattr(h, "__func__", h), "__code__", None) for h in handlers if callable(h)}
+    link = error.__traceback__
+    while link is not None:
+        if link.tb_frame.f_code in codes:
+            return True
+        link = link.tb_next
+    return False
 
 
 def forget_frames(error: BaseException | None) -> None:

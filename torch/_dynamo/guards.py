@@ -301,6 +301,16 @@ def _is_number(value: float) -> bool:
     return value == value
 
 
+def _order(b: GuardBuilder, m: GuardManager, value: list, name: str) -> str:
+    text = f"list({name}) == {value!r}"
+    m.add_lambda_guard(functools.partial(_is_walked_as, value), [text])
+    return text
+
+
+def _is_walked_as(order: list, value: set) -> bool:
+    return list(value) == order
+
+
 def _equals(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str:
     m.add_equals_match_guard(value, [f"{name} == {value!r}"])
     return f"{name} == {value!r}"
@@ -321,6 +331,7 @@ _RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
     "TUPLE_ITERATOR_LEN": _left,
     "NOT_NAN": _not_nan,
     "RANGE_ITERATOR": _range_left,
+    "SET_ORDER": _order,
 }
 
 

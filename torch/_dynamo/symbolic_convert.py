@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import linecache
 import operator
 import sys
@@ -25,12 +26,19 @@ from torch._dynamo.exc import (
     raise_value,
     unimplemented,
 )
+from torch._dynamo.patterns import (  # noqa: F401
+    COPY_DICT_WITHOUT_KEYS,
+    MATCH_CLASS,
+    MATCH_KEYS,
+    MATCH_MAPPING,
+    MATCH_SEQUENCE,
+)
 from torch._dynamo.resume_execution import unbound_text
 from torch._dynamo.source import AttrSource, GetItemSource, GlobalSource
 from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
-from torch._dynamo.variables.dicts import ConstDictVariable, SetVariable
-from torch._dynamo.variables.exceptions import ExceptionVariable
+from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.exceptions import ExceptionVariable, TracebackVariable
 from torch._dynamo.variables.functions import (
     BaseUserFunctionVariable,
     CellVariable,
@@ -44,11 +52,14 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import UNBOUND, PythonModuleVariable
+from torch._dynamo.variables.sets import SetVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
+    _MISSING,
     DELETED,
     UserDefinedClassVariable,
     UserDefinedObjectVariable,
+    class_attribute,
 )
 
 if TYPE_CHECKING:
@@ -487,17 +498,31 @@ def CONTAINS_OP(self: Frame, ins: Instruction) -> None:
 
 def BINARY_SUBSCR(self: Frame, ins: Instruction) -> None:
     key = self.stack.pop()
-    self.stack[-1] = self.stack[-1].getitem(self, key).realize()
+    obj = self.stack[-1]
+    if isinstance(obj, SetVariable):
+        _check_slot(self, obj, "__getitem__", "is not subscriptable")
+    self.stack[-1] = obj.getitem(self, key).realize()
 
 
 def STORE_SUBSCR(self: Frame, ins: Instruction) -> None:
     value, obj, key = self.popn(3)
+    _check_slot(self, obj, "__setitem__", "does not support item assignment")
     obj.setitem(self, key, value)
 
 
 def DELETE_SUBSCR(self: Frame, ins: Instruction) -> None:
     obj, key = self.popn(2)
+    _check_slot(self, obj, "__delitem__", "doesn't support item deletion")
     obj.call_method(self, "__delitem__", [key], {})
+
+
+_MODELLED = (BaseListVariable, ConstantVariable, SetVariable, UserDefinedObjectVariable)
+
+
+def _check_slot(self: Frame, obj: VariableTracker, name: str, text: str) -> None:
+    """Raises where the class of an object has no such method."""
+    if isinstance(obj, _MODELLED) and class_attribute(obj.python_type(), name) is _MISSING:
+        raise_error(self, TypeError, f"{obj.python_type().__name__!r} object {text}")
 
 
 def BUILD_TUPLE(self: Frame, ins: Instruction) -> None:
@@ -548,7 +573,7 @@ def _container(self: Frame, ins: Instruction) -> VariableTracker:
 
 def SET_ADD(self: Frame, ins: Instruction) -> None:
     value = self.stack.pop()
-    _container(self, ins).items.setdefault(value.hash_key(self), value)
+    self.stack[-ins.arg].add(self, value)
 
 
 def MAP_ADD(self: Frame, ins: Instruction) -> None:
@@ -557,24 +582,33 @@ def MAP_ADD(self: Frame, ins: Instruction) -> None:
 
 
 def LIST_EXTEND(self: Frame, ins: Instruction) -> None:
-    values = self.stack.pop().unpack(self)
+    value = self.stack.pop()
+    if isinstance(value, ConstantVariable) and not hasattr(type(value.value), "__iter__"):
+        kind = type(value.value).__name__
+        raise_error(self, TypeError, f"Value after * must be an iterable, not {kind}")
+    values = value.unpack(self)
     _container(self, ins).items.extend(values)
 
 
 def SET_UPDATE(self: Frame, ins: Instruction) -> None:
-    values = self.stack.pop().unpack(self)
-    container = _container(self, ins)
-    for value in values:
-        container.items.setdefault(value.hash_key(self), value)
+    value = self.stack.pop()
+    self.stack[-ins.arg].call_method(self, "update", [value], {})
 
 
 def DICT_UPDATE(self: Frame, ins: Instruction) -> None:
     value = self.stack.pop()
+    _check_mapping(value)
     self.stack[-ins.arg].update(self, [value], {})
+
+
+def _check_mapping(value: VariableTracker) -> None:
+    if isinstance(value, ConstantVariable | BaseListVariable):
+        unimplemented("mapping", f"**{value!r}", "no mapping stands behind **: Python says so")
 
 
 def DICT_MERGE(self: Frame, ins: Instruction) -> None:
     value = self.stack.pop()
+    _check_mapping(value)
     target = self.stack[-ins.arg]
     for key, item in self.pairs(value):
         if target.lookup(self, key) is not None:
@@ -588,8 +622,7 @@ def LIST_TO_TUPLE(self: Frame, ins: Instruction) -> None:
 
 
 def UNPACK_SEQUENCE(self: Frame, ins: Instruction) -> None:
-    value = self.stack.pop()
-    items = value.unpack(self)
+    items = _taken(self, self.stack.pop(), ins.arg + 1)
     if len(items) != ins.arg:
         few = len(items) < ins.arg
         raise_error(
@@ -602,9 +635,22 @@ def UNPACK_SEQUENCE(self: Frame, ins: Instruction) -> None:
     self.stack.extend(reversed(items))
 
 
+def _taken(self: Frame, value: VariableTracker, most: int | None = None) -> Args:
+    """The first values of an iteration; no more are taken from an iterator."""
+    lazy = isinstance(value, IteratorVariable) or hasattr(value, "send")
+    if isinstance(value, ConstantVariable | UserDefinedObjectVariable):
+        kind, lazy = value.python_type(), True
+        found = (class_attribute(kind, name) for name in ("__iter__", "__getitem__"))
+        if all(raw is _MISSING or raw is None for raw in found):
+            raise_error(self, TypeError, f"cannot unpack non-iterable {kind.__name__} object")
+    if not lazy:
+        return value.unpack(self)
+    return [item.realize() for item in itertools.islice(value.iterate(self), most)]
+
+
 def UNPACK_EX(self: Frame, ins: Instruction) -> None:
     before, after = ins.arg & 0xFF, ins.arg >> 8
-    items = self.stack.pop().unpack(self)
+    items = _taken(self, self.stack.pop())
     if len(items) < before + after:
         raise_error(
             self,
@@ -649,7 +695,10 @@ def CALL_FUNCTION_EX(self: Frame, ins: Instruction) -> None:
             if not isinstance(name, str):
                 raise_error(self, TypeError, "keywords must be strings")
             kwargs[name] = value
-    args = self.stack.pop().unpack(self)
+    given = self.stack.pop()
+    if isinstance(given, ConstantVariable) and not isinstance(given.value, str | bytes):
+        unimplemented("call", f"*{given!r}", "no iterable stands behind *: Python says so")
+    args = given.unpack(self)
     fn = self.stack.pop()
     self.stack.append(fn.call_function(self, args, kwargs).realize())
 
@@ -849,6 +898,10 @@ def POP_EXCEPT(self: Frame, ins: Instruction) -> None:
 
 def CHECK_EXC_MATCH(self: Frame, ins: Instruction) -> None:
     kinds = self.stack.pop().as_python_constant()
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            text = "catching classes that do not inherit from BaseException is not allowed"
+            raise_error(self, TypeError, text)
     self.stack.append(ConstantVariable(issubclass(self.stack[-1].python_type(), kinds)))
 
 
@@ -880,10 +933,10 @@ def WITH_EXCEPT_START(self: Frame, ins: Instruction) -> None:
     value = self.stack[-1]
     leave = self.stack[-4]
     kind = VariableTracker.build(self, value.python_type())
-    self.stack.append(leave.call_function(self, [kind, value, NONE], {}))
+    self.stack.append(leave.call_function(self, [kind, value, TracebackVariable()], {}))
 
 
-# ---- imports and patterns
+# ---- imports
 
 
 def IMPORT_NAME(self: Frame, ins: Instruction) -> None:
@@ -906,54 +959,6 @@ def IMPORT_FROM(self: Frame, ins: Instruction) -> None:
             raise_error(self, ImportError, f"cannot import name {ins.argval!r}")
         found = PythonModuleVariable(sys.modules[name])
     self.stack.append(found)
-
-
-def MATCH_MAPPING(self: Frame, ins: Instruction) -> None:
-    inner = getattr(self.stack[-1], "contents", None) or self.stack[-1]
-    self.stack.append(ConstantVariable(isinstance(inner, ConstDictVariable)))
-
-
-def MATCH_SEQUENCE(self: Frame, ins: Instruction) -> None:
-    inner = getattr(self.stack[-1], "contents", None) or self.stack[-1]
-    self.stack.append(ConstantVariable(isinstance(inner, BaseListVariable)))
-
-
-def MATCH_KEYS(self: Frame, ins: Instruction) -> None:
-    keys, subject = self.stack[-1], self.stack[-2]
-    subject = getattr(subject, "contents", None) or subject
-    values = [subject.lookup(self, key) for key in keys.unpack(self)]
-    found = all(value is not None for value in values)
-    self.stack.append(TupleVariable(values) if found else NONE)
-
-
-def COPY_DICT_WITHOUT_KEYS(self: Frame, ins: Instruction) -> None:
-    keys = {key.hash_key(self) for key in self.stack.pop().unpack(self)}
-    subject = getattr(self.stack[-1], "contents", None) or self.stack[-1]
-    rest = [pair for pair in self.pairs(subject) if pair[0].hash_key(self) not in keys]
-    self.stack.append(ConstDictVariable.of(self, rest))
-
-
-def MATCH_CLASS(self: Frame, ins: Instruction) -> None:
-    subject, cls, names = self.popn(3)
-    if not issubclass(subject.python_type(), cls.as_python_constant()):
-        self.stack.append(NONE)
-        return
-    wanted = list(names.as_python_constant())
-    if ins.arg:
-        matched = getattr(cls.as_python_constant(), "__match_args__", ())
-        if len(matched) < ins.arg:
-            if len(wanted) == 0 and ins.arg == 1:
-                self.stack.append(TupleVariable([subject]))
-                return
-            raise_error(self, TypeError, "too many positional sub-patterns")
-        wanted = [*matched[: ins.arg], *wanted]
-    values = []
-    for name in wanted:
-        if not self.has_attribute(subject, name):
-            self.stack.append(NONE)
-            return
-        values.append(subject.getattr(self, name))
-    self.stack.append(TupleVariable(values))
 
 
 def unknown(self: Frame, ins: Instruction) -> None:

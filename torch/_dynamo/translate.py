@@ -483,6 +483,9 @@ def _attempt(
             function_modes.take_over_open_modes(frame)
             made = _traced(frame, out, code, closure, values)
             return made
+    except ObservedException as error:
+        # Values that an iterator still has to give are made after the graph, and one raises.
+        raise SkipFrame(str(error)) from error
     except Unsupported as error:
         # The values after the graph cannot be made, or a break is an error.
         if options.fullgraph or out.error_on_break:

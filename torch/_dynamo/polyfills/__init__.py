@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import collections
 import functools
+import sys
+import types
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 import torch
@@ -82,6 +84,12 @@ def finished_generator() -> Generator:
     made = (item for item in ())
     list(made)
     return made
+
+
+def give_traceback(error: BaseException) -> None:
+    """Gives an exception a traceback, as if its caller had raised it."""
+    frame = sys._getframe(1)
+    error.__traceback__ = types.TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
 
 
 def iterator_at(sequence: Sequence, index: int) -> Iterator:

@@ -2,11 +2,7 @@
 
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable, EnumVariable
-from torch._dynamo.variables.dicts import (
-    ConstDictVariable,
-    DefaultDictVariable,
-    SetVariable,
-)
+from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
 from torch._dynamo.variables.functions import (
     FunctoolsPartialVariable,
     NestedUserFunctionVariable,
@@ -24,6 +20,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import PythonModuleVariable, SuperVariable
+from torch._dynamo.variables.sets import SetVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,

@@ -40,9 +40,10 @@ from torch._dynamo.variables.constant import (
     is_constant_type,
 )
 from torch._dynamo.variables.construction import _CONTENTS, is_namedtuple
-from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable, SetVariable
+from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
 from torch._dynamo.variables.exceptions import ExceptionVariable
 from torch._dynamo.variables.functions import (
+    CachedFunctionVariable,
     FunctoolsPartialVariable,
     SkipFunctionVariable,
     UserFunctionVariable,
@@ -66,6 +67,7 @@ from torch._dynamo.variables.misc import (
     WeakRefVariable,
 )
 from torch._dynamo.variables.numpy_arrays import is_numpy
+from torch._dynamo.variables.sets import SetVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
@@ -130,7 +132,8 @@ def wrap_constant(value: object) -> VariableTracker:
     if isinstance(value, tuple):
         return TupleVariable([wrap_constant(item) for item in value])
     if isinstance(value, frozenset):
-        return SetVariable({item: wrap_constant(item) for item in value}, cls=frozenset)
+        members = {item: wrap_constant(item) for item in value}
+        return SetVariable(members, cls=frozenset, order=value)
     return ConstantVariable(value)
 
 
@@ -280,6 +283,9 @@ def _entries(tx: Frame, value: dict, source: Source | None) -> dict:
 
 
 def _dict(tx: Frame, value: dict, source: Source | None) -> VariableTracker:
+    if "__builtins__" in value:
+        # The names of a module, which the trace reads and writes by other ways.
+        return UnknownVariable(value, source)
     _guard(tx, source, "TYPE_MATCH", type(value))
     _guard(tx, source, "DICT_KEYS", value)
     made = ConstDictVariable({}, source, type(value))
@@ -314,11 +320,15 @@ def _set(tx: Frame, value: set, source: Source | None) -> VariableTracker:
         if not all(is_constant_type(type(i)) or isinstance(i, _MEMBERS) for i in value):
             return UnknownVariable(value, source)
         tx.out.guard(source, "EQUALS_MATCH", type(value)(value))
+    order = value.copy()
+    if list(order) != list(value):
+        # Made anew, a set that once was larger is walked in another order.
+        return UnknownVariable(value, source)
     items = {}
     for item in value:
         vt = wrap(tx, item)
         items[vt.hash_key(tx)] = vt
-    return SetVariable(items, source, type(value))
+    return SetVariable(items, source, type(value), order)
 
 
 def _range(tx: Frame, value: range, source: Source | None) -> VariableTracker:
@@ -481,11 +491,11 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
     ):
         return BuiltinVariable(value)
     if isinstance(value, functools._lru_cache_wrapper):
-        return (
-            UserFunctionVariable(value.__wrapped__, None)
-            if isinstance(value.__wrapped__, types.FunctionType)
-            else UnknownVariable(value, source)
-        )
+        if not isinstance(value.__wrapped__, types.FunctionType):
+            return UnknownVariable(value, source)
+        if source is not None and not source.name().startswith("L["):
+            _guard(tx, source, "ID_MATCH", value)
+        return CachedFunctionVariable(value)
     if isinstance(value, BaseException):
         _guard(tx, source, "TYPE_MATCH", cls)
         args = [
@@ -564,7 +574,9 @@ def _contents(tx: Frame, value: object, base: type, source: Source | None) -> Va
             _entries(tx, value, source), wrap(tx, value.default_factory, factory)
         )
     if base in (set, frozenset):
-        return SetVariable({i: wrap(tx, i) for i in value}, None, base)
+        members = SetVariable({i: wrap(tx, i) for i in base.__iter__(value)}, None, base)
+        members.entry = dict(members.items)
+        return members
     _guard(tx, source, "SEQUENCE_LENGTH", base.__len__(value))
     items = [_item(tx, item, source, i) for i, item in enumerate(base.__iter__(value))]
     if base is collections.deque:

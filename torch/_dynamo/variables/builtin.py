@@ -22,6 +22,7 @@ from torch._dynamo.variables import iter as iterators
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable, wrap_result
 from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.exceptions import TracebackVariable
 from torch._dynamo.variables.functions import (
     FunctoolsPartialVariable,
     NestedUserFunctionVariable,
@@ -661,7 +662,7 @@ def _exc_info(tx: Frame) -> VariableTracker:
     if tx.handling is None:
         return TupleVariable([NONE, NONE, NONE])
     kind = VariableTracker.build(tx, tx.handling.python_type())
-    return TupleVariable([kind, tx.handling, NONE])
+    return TupleVariable([kind, tx.handling, TracebackVariable()])
 
 
 if hasattr(sys, "exception"):

@@ -30,7 +30,6 @@ from torch._dynamo.variables.constant import (
 from torch._dynamo.variables.dicts import (
     ConstDictVariable,
     DefaultDictVariable,
-    SetVariable,
     pairs_of,
 )
 from torch._dynamo.variables.exceptions import ExceptionVariable
@@ -47,6 +46,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import GetAttrVariable, SuperVariable, WeakRefVariable
+from torch._dynamo.variables.sets import SetVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
     _MISSING,
@@ -192,6 +192,10 @@ def initialise(tx: Frame, obj: VariableTracker, args: Args, kwargs: Kwargs) -> V
 
 def new_object(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
     """cls.__new__(cls, ...) of a base class in C"""
+    last = class_attribute(cls, "__del__")
+    if isinstance(last, types.FunctionType) and not tx.out.options.fullgraph:
+        if not trace_rules.is_library_file(last.__code__.co_filename):
+            unimplemented("__del__", f"{cls}", "what an object does at its end is not traced")
     if issubclass(cls, BaseException):
         return ExceptionVariable(cls, list(args))
     if issubclass(cls, torch.nn.Module):
@@ -270,12 +274,14 @@ def _size(tx: Frame, items: VariableTracker | None = None) -> VariableTracker:
 
 @rule(set)
 def _set(tx: Frame, items: VariableTracker | None = None) -> VariableTracker:
-    return SetVariable.of(tx, items.unpack(tx) if items is not None else [])
+    return SetVariable.copy_of(tx, items) if items is not None else SetVariable({})
 
 
 @rule(frozenset)
 def _frozenset(tx: Frame, items: VariableTracker | None = None) -> VariableTracker:
-    return SetVariable.of(tx, items.unpack(tx) if items is not None else [], frozenset)
+    if items is None:
+        return SetVariable({}, cls=frozenset)
+    return SetVariable.copy_of(tx, items, frozenset)
 
 
 def _dict_of(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> ConstDictVariable:
@@ -733,6 +739,8 @@ def c_base_method(
             return NONE
     if name == "__init_subclass__":
         return NONE
+    if name == "__call__" and getattr(raw, "__objclass__", None) is type:
+        return instantiate(tx, obj, args, kwargs)
     if isinstance(obj, UserDefinedObjectVariable):
         return obj.call_c_method(tx, name, args, kwargs)
     if isinstance(obj, UserDefinedClassVariable):

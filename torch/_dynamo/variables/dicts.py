@@ -1,37 +1,24 @@
-"""Dictionaries and sets. Entries stand in a Python dict under the hash keys of their trackers, so
-that order, replacement and lookup are Python's own."""
+"""Dictionaries. Entries stand in a Python dict under the hash keys of their trackers, so that
+order, replacement and lookup are Python's own."""
 
 from __future__ import annotations
 
 import collections
-import operator
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from torch._dynamo.exc import raise_error, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker, bodies
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.lists import TupleVariable
+from torch._dynamo.variables.sets import COMPARISONS, SetVariable, TableWalk
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
 
 Entries = dict[object, tuple[VariableTracker, VariableTracker]]
-_COMPARISONS = {
-    "__eq__": operator.eq,
-    "__ne__": operator.ne,
-    "__or__": operator.or_,
-    "__ior__": operator.ior,
-    "__and__": operator.and_,
-    "__sub__": operator.sub,
-    "__xor__": operator.xor,
-    "__le__": operator.le,
-    "__lt__": operator.lt,
-    "__ge__": operator.ge,
-    "__gt__": operator.gt,
-}
 
 
 class ConstDictVariable(VariableTracker):
@@ -102,11 +89,7 @@ class ConstDictVariable(VariableTracker):
         return value
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
-        count = len(self.items)
-        for hashed in list(self.items):
-            if len(self.items) != count:
-                raise_error(tx, RuntimeError, "dictionary changed size during iteration")
-            yield self.items[hashed][0]
+        return TableWalk(tx, self.items, lambda hashed: self.items[hashed][0])
 
     def unpack(self, tx: Frame) -> Args:
         return [key for key, _ in self.items.values()]
@@ -155,8 +138,8 @@ class ConstDictVariable(VariableTracker):
         rule = _DICT_METHODS.get(name)
         if rule is not None and (self.cls is not types.MappingProxyType or name in _READING):
             return rule(self, tx, *args, **kwargs)
-        if name in _COMPARISONS and len(args) == 1:
-            return tx.binary(_COMPARISONS[name], self, args[0])
+        if name in COMPARISONS and len(args) == 1:
+            return tx.binary(COMPARISONS[name], self, args[0])
         if name in ("update", "__init__"):
             self.update(tx, args, kwargs)
             return NONE
@@ -190,7 +173,9 @@ class ConstDictVariable(VariableTracker):
 
     def _popitem(self, tx: Frame, last: VariableTracker | None = None) -> VariableTracker:
         if not self.items:
-            raise_error(tx, KeyError, "dictionary is empty")
+            ordered = issubclass(self.cls, collections.OrderedDict)
+            name = "" if ordered else "popitem(): "
+            raise_error(tx, KeyError, f"{name}dictionary is empty")
         tx.mutate(self)
         hashed = (
             next(reversed(self.items)) if last is None or last.truth(tx) else next(iter(self.items))
@@ -238,6 +223,13 @@ def pairs_of(tx: Frame, vt: VariableTracker) -> list[tuple[VariableTracker, Vari
             )
         pairs.append((entry[0], entry[1]))
     return pairs
+
+
+def _backwards(tx: Frame, items: Entries, entry: Callable) -> VariableTracker:
+    from torch._dynamo.variables.iter import IteratorVariable
+
+    walk = TableWalk(tx, reversed(items), entry)
+    return IteratorVariable(walk, type(reversed({})), False)
 
 
 def _get(
@@ -310,7 +302,7 @@ _DICT_METHODS = {
     "values": lambda self, tx: DictViewVariable(self, "values"),
     "items": lambda self, tx: DictViewVariable(self, "items"),
     "copy": lambda self, tx: self.copied(),
-    "__reversed__": lambda self, tx: tx.make_iterator(TupleVariable(self.unpack(tx)[::-1])),
+    "__reversed__": lambda self, tx: _backwards(tx, self.items, lambda h: self.items[h][0]),
 }
 
 
@@ -374,11 +366,7 @@ class DictViewVariable(VariableTracker):
         yield self.base
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
-        count = len(self.base.items)
-        for hashed in list(self.base.items):
-            if len(self.base.items) != count:
-                raise_error(tx, RuntimeError, "dictionary changed size during iteration")
-            yield self._entry(hashed)
+        return TableWalk(tx, self.base.items, self._entry)
 
     def _entry(self, hashed: object) -> VariableTracker:
         if self.kind == "keys":
@@ -415,161 +403,10 @@ class DictViewVariable(VariableTracker):
             found = any(tx.same_or_equal(item, args[0]) for item in self.unpack(tx))
             return ConstantVariable(found)
         if name == "__reversed__":
-            return tx.make_iterator(TupleVariable(self.unpack(tx)[::-1]))
-        if name in ("isdisjoint",) or name in _COMPARISONS:
+            return _backwards(tx, self.base.items, self._entry)
+        if name in ("isdisjoint",) or name in COMPARISONS:
             return self.as_set(tx).call_method(tx, name, args, kwargs)
         return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.expr(self.base)}.{self.kind}()"
-
-
-class SetVariable(VariableTracker):
-    """A set or frozenset."""
-
-    __slots__ = ("cls", "items")
-
-    def __init__(
-        self, items: dict[object, VariableTracker], source: object = None, cls: type = set
-    ) -> None:
-        super().__init__(source)
-        self.items = items
-        self.cls = cls
-
-    @staticmethod
-    def of(tx: Frame, values: Args, cls: type = set) -> SetVariable:
-        """A new set of these values."""
-        items: dict[object, VariableTracker] = {}
-        for value in values:
-            items.setdefault(value.hash_key(tx), value)
-        return SetVariable(items, cls=cls)
-
-    def python_type(self) -> type:
-        return self.cls
-
-    def is_mutable(self) -> bool:
-        return self.cls is not frozenset
-
-    def is_python_constant(self) -> bool:
-        return all(item.is_python_constant() for item in self.items.values())
-
-    def as_python_constant(self) -> object:
-        return self.cls([item.as_python_constant() for item in self.items.values()])
-
-    def children(self) -> Iterator[VariableTracker]:
-        return iter(self.items.values())
-
-    def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
-        # The order of a set of constants is Python's; that of objects depends on addresses.
-        if self.is_python_constant():
-            order = dict.fromkeys(self.cls(self.items))
-            return iter([self.items[key] for key in order])
-        if len(self.items) < 2:
-            return iter(list(self.items.values()))
-        return iter(list(self.items.values()))
-
-    def truth(self, tx: Frame) -> bool:
-        return bool(self.items)
-
-    def length(self, tx: Frame) -> VariableTracker:
-        """len(obj)"""
-        return ConstantVariable(len(self.items))
-
-    def hash_key(self, tx: Frame) -> object:
-        if self.cls is frozenset:
-            return frozenset(self.items)
-        raise_error(tx, TypeError, "unhashable type: 'set'")
-
-    def getattr(self, tx: Frame, name: str) -> VariableTracker:
-        return tx.attribute_of_builtin(self, name)
-
-    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
-        if name in ("__len__", "__iter__", "__contains__"):
-            return self._basic(tx, name, args)
-        if name in _COMPARISONS and len(args) == 1:
-            return tx.binary(_COMPARISONS[name], self, args[0])
-        if name in ("add", "discard", "remove", "pop", "clear"):
-            return self._change(tx, name, args)
-        if name in _SET_ALGEBRA:
-            return self._algebra(tx, name, args)
-        if name in ("issubset", "issuperset", "isdisjoint"):
-            other = {v.hash_key(tx) for v in args[0].unpack(tx)}
-            return ConstantVariable(getattr(set(self.items), name)(other))
-        if name == "copy":
-            return SetVariable(dict(self.items), cls=self.cls)
-        if name == "__init__":
-            if self.cls is set:
-                tx.mutate(self)
-                self.items = SetVariable.of(tx, args[0].unpack(tx)).items if args else {}
-            return NONE
-        if not hasattr(self.cls, name):
-            raise_error(
-                tx, AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
-            )
-        return super().call_method(tx, name, args, kwargs)
-
-    def _basic(self, tx: Frame, name: str, args: Args) -> VariableTracker:
-        if name == "__len__":
-            return self.length(tx)
-        if name == "__iter__":
-            return tx.make_iterator(self)
-        return ConstantVariable(args[0].hash_key(tx) in self.items)
-
-    def _change(self, tx: Frame, name: str, args: Args) -> VariableTracker:
-        tx.mutate(self)
-        if name == "add":
-            self.items.setdefault(args[0].hash_key(tx), args[0])
-        elif name == "clear":
-            self.items.clear()
-        elif name == "pop":
-            if not self.items:
-                raise_error(tx, KeyError, "pop from an empty set")
-            first = next(self.iterate(tx))
-            del self.items[first.hash_key(tx)]
-            return first
-        else:
-            hashed = args[0].hash_key(tx)
-            if name == "remove" and hashed not in self.items:
-                raise_error(tx, KeyError, tx.constant_or_text(args[0]))
-            self.items.pop(hashed, None)
-        return NONE
-
-    def _algebra(self, tx: Frame, name: str, args: Args) -> VariableTracker:
-        verb = _SET_ALGEBRA[name]
-        result = dict(self.items)
-        for arg in args:
-            other = {v.hash_key(tx): v for v in arg.unpack(tx)}
-            kept = verb(set(result), set(other))
-            result = {k: v for k, v in {**other, **result}.items() if k in kept}
-        if name.endswith("update") or name == "update":
-            tx.mutate(self)
-            self.items = result
-            return NONE
-        return SetVariable(result, cls=self.cls)
-
-    def combined(self, tx: Frame, op: object, other: SetVariable) -> VariableTracker:
-        """The operators | & - ^ of sets."""
-        kept = op(set(self.items), set(other.items))
-        both = {**other.items, **self.items}
-        return SetVariable({k: v for k, v in both.items() if k in kept}, cls=self.cls)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        inner = ", ".join(cg.expr(item) for item in self.items.values())
-        return f"{cg.const(self.cls)}([{inner}])"
-
-    def write_back(self, cg: Codegen, target: str) -> None:
-        """Gives the running program's set these members."""
-        inner = ", ".join(cg.expr(item) for item in self.items.values())
-        cg.effect(f"{target}.clear(); {target}.update([{inner}])")
-
-
-_SET_ALGEBRA = {
-    "union": operator.or_,
-    "update": operator.or_,
-    "intersection": operator.and_,
-    "intersection_update": operator.and_,
-    "difference": operator.sub,
-    "difference_update": operator.sub,
-    "symmetric_difference": operator.xor,
-    "symmetric_difference_update": operator.xor,
-}

@@ -7,6 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torch._dynamo import polyfills
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
 class ExceptionVariable(UserDefinedObjectVariable):
     """An exception."""
 
-    __slots__ = ("args",)
+    __slots__ = ("args", "raised")
 
     def __init__(
         self, cls: type, args: Args, value: BaseException | None = None, source: object = None
     ) -> None:
         super().__init__(cls, value, source)
         self.args = list(args)
+        # Whether it was raised while tracing, which leaves a traceback.
+        self.raised = False
 
     def describe(self) -> str:
         inner = ", ".join(
@@ -60,6 +63,8 @@ class ExceptionVariable(UserDefinedObjectVariable):
             return super().own_attribute(tx, name)
         if name == "args":
             return TupleVariable(list(self.args))
+        if name == "__traceback__" and self.raised:
+            return TracebackVariable()
         if name in ("__cause__", "__context__", "__traceback__"):
             if self.source is not None:
                 unimplemented("exception", f"{self!r}.{name}", "an exception from outside")
@@ -115,7 +120,21 @@ class ExceptionVariable(UserDefinedObjectVariable):
         cg.load(f"{made}.args = ({''.join(f'{cg.expr(a)}, ' for a in self.args)})")
         for name, vt in self.attrs.items():
             cg.load(f"{made}.{name} = {cg.expr(vt)}")
+        if self.raised:
+            cg.load(f"{cg.const(polyfills.give_traceback)}({made})")
         return made
+
+
+class TracebackVariable(VariableTracker):
+    """The traceback of an exception that was raised while tracing: it is there, and no frame is."""
+
+    __slots__ = ()
+
+    def python_type(self) -> type:
+        return types.TracebackType
+
+    def truth(self, tx: Frame) -> bool:
+        return True
 
 
 def _is_python_class(cls: type) -> bool:

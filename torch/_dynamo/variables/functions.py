@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch._dynamo import trace_rules
-from torch._dynamo.exc import raise_error, unimplemented
+from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.source import AttrSource, GetItemSource
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
@@ -131,27 +131,19 @@ class BaseUserFunctionVariable(VariableTracker):
         bound: dict[str, VariableTracker] = dict(zip(names[:count], args, strict=False))
         rest = dict(kwargs)
         if len(args) > count and not code.co_flags & _VARARGS:
-            raise_error(
-                tx,
-                TypeError,
-                f"{self.name()}() takes {count} positional argument{'s' if count != 1 else ''} "
-                f"but {len(args)} were given",
-            )
+            self._refuse(tx, args, kwargs)
         keywords = {}
         for name, value in rest.items():
             if name in names[code.co_posonlyargcount : count + only]:
                 if name in bound:
-                    raise_error(
-                        tx, TypeError, f"{self.name()}() got multiple values for argument {name!r}"
-                    )
+                    self._refuse(tx, args, kwargs)
                 bound[name] = value
             elif code.co_flags & _VARKEYWORDS:
                 keywords[name] = value
             else:
-                raise_error(
-                    tx, TypeError, f"{self.name()}() got an unexpected keyword argument {name!r}"
-                )
-        self._fill_defaults(tx, bound, names, count, only)
+                self._refuse(tx, args, kwargs)
+        if not self._fill_defaults(tx, bound, names, count, only):
+            self._refuse(tx, args, kwargs)
         place = count + only
         if code.co_flags & _VARARGS:
             bound[names[place]] = TupleVariable(list(args[count:]))
@@ -168,42 +160,39 @@ class BaseUserFunctionVariable(VariableTracker):
         names: tuple[str, ...],
         count: int,
         only: int,
-    ) -> None:
+    ) -> bool:
+        """Adds default values; false where a parameter has none."""
         missing = [name for name in names[:count] if name not in bound]
         if missing:
             defaults = self.defaults(tx)
             given = dict(zip(names[count - len(defaults) : count], defaults, strict=True))
-            absent = [name for name in missing if name not in given]
-            if absent:
-                self._raise_missing(tx, absent, "positional")
+            if any(name not in given for name in missing):
+                return False
             for name in missing:
                 bound[name] = given[name]
         missing = [name for name in names[count : count + only] if name not in bound]
         if missing:
             named = self.kwdefaults(tx)
-            absent = [name for name in missing if name not in named]
-            if absent:
-                self._raise_missing(tx, absent, "keyword-only")
+            if any(name not in named for name in missing):
+                return False
             for name in missing:
                 bound[name] = named[name]
+        return True
 
-    def _raise_missing(self, tx: Frame, absent: list[str], kind: str) -> None:
-        shown = [repr(name) for name in absent]
-        listed = (
-            shown[0]
-            if len(shown) == 1
-            else (
-                " and ".join(shown)
-                if len(shown) == 2
-                else f"{', '.join(shown[:-1])}, and {shown[-1]}"
-            )
-        )
-        plural = "s" if len(shown) > 1 else ""
-        raise_error(
-            tx,
-            TypeError,
-            f"{self.name()}() missing {len(shown)} required {kind} argument{plural}: {listed}",
-        )
+    def _refuse(self, tx: Frame, args: Args, kwargs: Kwargs) -> None:
+        """Raises the error of a call that cannot be bound. Python words it, for a function with the
+        same parameters; what is in it does not run."""
+        code = self.code()
+        cells = tuple(types.CellType() for _ in code.co_freevars)
+        defaults = (None,) * len(self.defaults(tx))
+        same = types.FunctionType(code, {}, code.co_name, defaults, cells)
+        same.__kwdefaults__ = dict.fromkeys(self.kwdefaults(tx))
+        same.__qualname__ = self.name()
+        try:
+            same(*[None] * len(args), **dict.fromkeys(kwargs))
+        except TypeError as error:
+            raise_observed(tx, error)
+        raise AssertionError(f"{self!r} can be called so")
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
         return tx.inline(self, args, kwargs)
@@ -293,8 +282,6 @@ class UserFunctionVariable(BaseUserFunctionVariable):
         try:
             found = getattr(self.fn, name)
         except AttributeError as error:
-            from torch._dynamo.exc import raise_observed
-
             if self.source is not None:
                 tx.out.guard(self.source, "NOT_PRESENT_IN_GENERIC_DICT", name)
             raise_observed(tx, error)
@@ -315,6 +302,44 @@ class UserFunctionVariable(BaseUserFunctionVariable):
 
     def reconstruct(self, cg: Codegen) -> str:
         return cg.const(self.fn)
+
+
+class CachedFunctionVariable(UserFunctionVariable):
+    """A function that functools.lru_cache wraps. Its own function is traced, and the cache is left
+    alone; what has side effects runs as it is, since they happen once."""
+
+    __slots__ = ("wrapper",)
+
+    def __init__(self, wrapper: functools._lru_cache_wrapper) -> None:
+        super().__init__(wrapper.__wrapped__)
+        self.wrapper = wrapper
+
+    def python_type(self) -> type:
+        return functools._lru_cache_wrapper
+
+    def as_python_constant(self) -> object:
+        return self.wrapper
+
+    def hash_key(self, tx: Frame) -> object:
+        return self.wrapper
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        if name.startswith("cache_"):
+            unimplemented("functools.lru_cache", f"{self!r}.{name}", "the state of a cache")
+        return super().getattr(tx, name)
+
+    def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
+        VariableTracker.setattr(self, tx, name, value)
+
+    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        before = tx.out.side_effects.count()
+        result = super().call_function(tx, args, kwargs)
+        if tx.out.side_effects.count() != before and not tx.out.options.fullgraph:
+            unimplemented("functools.lru_cache", repr(self), "a cached function changes something")
+        return result
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.const(self.wrapper)
 
 
 class NestedUserFunctionVariable(BaseUserFunctionVariable):
@@ -616,8 +641,6 @@ class SkipFunctionVariable(KnownObjectVariable):
         try:
             found = getattr(self.value, name)
         except AttributeError as error:
-            from torch._dynamo.exc import raise_observed
-
             raise_observed(tx, error)
         return VariableTracker.build(
             tx, found, AttrSource(self.source, name) if self.source else None

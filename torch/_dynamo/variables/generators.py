@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch._dynamo.exc import ObservedException, raise_error, raise_value, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
-from torch._dynamo.variables.constant import NONE, TRUE
+from torch._dynamo.variables.constant import NONE, TRUE, ConstantVariable
 from torch._dynamo.variables.exceptions import exception_from_value
 
 if TYPE_CHECKING:
@@ -114,6 +114,14 @@ class GeneratorVariable(VariableTracker):
             yield value
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        if name == "gi_frame" and self.finished:
+            return NONE
+        if name == "gi_running":
+            return ConstantVariable(self.running)
+        if name in ("__name__", "__qualname__"):
+            return ConstantVariable(getattr(self.frame.code, f"co_{name.strip('_')}"))
+        if name.startswith("gi_"):
+            unimplemented("generator", f"{self!r}.{name}", "the insides of a generator")
         return tx.attribute_of_builtin(self, name)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

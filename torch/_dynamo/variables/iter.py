@@ -18,6 +18,7 @@ from torch._dynamo.exc import (
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.lists import BaseListVariable, DequeVariable, TupleVariable
+from torch._dynamo.variables.sets import SetVariable, TableWalk
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -135,6 +136,30 @@ class DequeIteratorVariable(IteratorVariable):
         if len(self.sequence.items) != self.length or self.sequence.changed:
             unimplemented("iterator after the graph", repr(self), "its deque has changed")
         return f"{cg.const(polyfills.advanced)}(iter({cg.expr(self.sequence)}), {self.index})"
+
+
+class TableIteratorVariable(IteratorVariable):
+    """An iterator over a dictionary, a view of one, or a set."""
+
+    __slots__ = ("before", "owner", "table")
+
+    def __init__(self, walk: TableWalk, cls: type, owner: VariableTracker) -> None:
+        super().__init__(walk, cls)
+        self.owner = owner
+        self.table = getattr(owner, "base", owner)
+        self.before = list(self.table.items)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        from torch._dynamo import polyfills
+
+        known = self.table.source is not None and not self.table.changed
+        if not known and (
+            list(self.table.items) != self.before
+            or self.table.source is not None
+            or isinstance(self.table, SetVariable)
+        ):
+            unimplemented("iterator after the graph", repr(self), "what it walks has changed")
+        return f"{cg.const(polyfills.advanced)}(iter({cg.expr(self.owner)}), {self.it.taken})"
 
 
 class ExistingIteratorVariable(IteratorVariable):

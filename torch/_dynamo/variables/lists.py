@@ -159,7 +159,10 @@ class BaseListVariable(VariableTracker):
             _, last, _ = slice(None, tx.as_index(args[2])).indices(last)
         found = self.find(tx, args[0], first)
         if found is None or found >= last:
-            raise_error(tx, ValueError, f"{self.python_type().__name__}.index(x): x not in list")
+            if issubclass(self.python_type(), tuple):
+                raise_error(tx, ValueError, "tuple.index(x): x not in tuple")
+            shown = tx.text(args[0], "__repr__").as_python_constant()
+            raise_error(tx, ValueError, f"{shown} is not in {self.python_type().__name__}")
         return ConstantVariable(found)
 
     def reconstruct(self, cg: Codegen) -> str:

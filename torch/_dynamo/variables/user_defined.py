@@ -24,6 +24,7 @@ from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.functions import (
     BaseUserFunctionVariable,
+    CachedFunctionVariable,
     DeferredCallVariable,
     UserFunctionVariable,
     UserMethodVariable,
@@ -419,7 +420,7 @@ class UserDefinedObjectVariable(VariableTracker):
             return DeferredCallVariable(getattr(self.value, name))
         if not isinstance(raw.__wrapped__, types.FunctionType):
             unimplemented("descriptor", f"{self!r}.{name}", "a cache of a function of C code")
-        return UserMethodVariable(UserFunctionVariable(raw.__wrapped__, None), self)
+        return UserMethodVariable(CachedFunctionVariable(raw), self)
 
     def _guard_class_attribute(
         self, tx: Frame, name: str, raw: types.FunctionType
@@ -460,6 +461,14 @@ class UserDefinedObjectVariable(VariableTracker):
                 return
             if isinstance(raw, types.GetSetDescriptorType):
                 unimplemented("setattr", f"{self!r}.{name}", "an attribute implemented in C")
+        # Without a dictionary there are slots alone, unless C code says otherwise.
+        plain = class_attribute(self.cls, "__setattr__") is object.__setattr__
+        slot = isinstance(raw, types.MemberDescriptorType)
+        if plain and not slot and not self.cls.__dictoffset__:
+            text = f"attribute {name!r} is read-only"
+            if raw is _MISSING:
+                text = f"has no attribute {name!r}"
+            raise_error(tx, AttributeError, f"{self.cls.__name__!r} object {text}")
         self.store(tx, name, value)
 
     def store(self, tx: Frame, name: str, value: VariableTracker) -> None:
