@@ -22,6 +22,7 @@ from torch._dynamo.exc import (
     InternalTorchDynamoError,
     SkipFrame,
     TorchDynamoException,
+    is_of_signal,
     with_user_code,
 )
 from torch._dynamo.utils import (
@@ -206,6 +207,8 @@ def _as_dynamo_error(error: Exception) -> Exception:
 
     frames = getattr(error, "frames", None)
     if isinstance(error, (ConstraintViolationError, GuardOnDataDependentSymNode)):
+        return error
+    if is_of_signal(error):
         return error
     if isinstance(error, _PASSED_ON):
         if frames and isinstance(error, AssertionError):

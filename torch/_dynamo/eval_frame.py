@@ -9,6 +9,7 @@ import functools
 import inspect
 import os
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable
@@ -80,6 +81,19 @@ def check_if_dynamo_supported() -> None:
 
 # ---- one frame
 
+# One frame is compiled at a time, because a trace changes settings of the process. The thread that
+# compiles may come here again: a backend or the handler of a signal calls compiled functions.
+_compiling = threading.RLock()
+
+
+def _forget_other_threads() -> None:
+    """In the child of a fork nobody is left who would release the lock."""
+    global _compiling
+    _compiling = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_other_threads)
+
 
 class FrameCompiler:
     """What the entry calls when no compiled form fits: asks the stance, the settings and the
@@ -128,16 +142,37 @@ class FrameCompiler:
         values: dict[str, object],
         cache: CodeCache,
     ) -> CompiledEntry | bool | None:
-        from torch._dynamo import recompiles
-
         if config.disable or (_is_layer(fn_globals, values) and code not in self.wrapped):
             return False
         backend = _stance.backend or self.backend
+        before = list(cache.entries)
+        with _compiling:
+            if before != cache.entries:
+                found = _made_meanwhile(code, closure, values, cache, backend)
+                if found is not None:
+                    return found
+            made = self._compile(code, fn_globals, closure, values, cache, backend)
+            if isinstance(made, CompiledEntry):
+                # Before another thread comes to ask.
+                cache.entries.insert(0, made)
+            return made
+
+    def _compile(
+        self,
+        code: types.CodeType,
+        fn_globals: dict[str, object],
+        closure: tuple[types.CellType, ...] | None,
+        values: dict[str, object],
+        cache: CodeCache,
+        backend: Callable,
+    ) -> CompiledEntry | bool | None:
+        from torch._dynamo import recompiles
+
         known = any(entry.backend is backend for entry in cache.entries)
         if not self._stance_allows(code, cache, known):
             return False
         if known:
-            frame = {**values, **dict(zip(code.co_freevars, closure or (), strict=False))}
+            frame = _frame_of(code, closure, values)
             found = recompiles.failures(cache, backend, frame)
             limit = recompiles.is_over_limit(cache, backend, self.recompile_limit)
             fail = self.hooks.get("guard_fail_fn")
@@ -166,6 +201,28 @@ class FrameCompiler:
             cache.__dict__["ran_eagerly"] = True
             return not first
         return not (stance == "eager_on_recompile" and known)
+
+
+def _frame_of(
+    code: types.CodeType, closure: tuple[types.CellType, ...] | None, values: dict[str, object]
+) -> dict[str, object]:
+    """The parameters and cells of a frame, as guards read them."""
+    return {**values, **dict(zip(code.co_freevars, closure or (), strict=False))}
+
+
+def _made_meanwhile(
+    code: types.CodeType,
+    closure: tuple[types.CellType, ...] | None,
+    values: dict[str, object],
+    cache: CodeCache,
+    backend: Callable,
+) -> CompiledEntry | None:
+    """What another thread compiled while this one waited, if it fits."""
+    frame = _frame_of(code, closure, values)
+    for entry in cache.entries:
+        if entry.backend is backend and (entry.guards is None or entry.guards.check(frame)):
+            return entry
+    return None
 
 
 @dataclasses.dataclass

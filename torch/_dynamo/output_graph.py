@@ -615,6 +615,8 @@ class OutputGraph:
         except (torch._dynamo.exc.TorchDynamoException, KeyboardInterrupt):
             raise
         except Exception as error:
+            if torch._dynamo.exc.is_of_signal(error):
+                raise
             raise BackendCompilerFailed(backend, error).with_traceback(
                 error.__traceback__
             ) from None

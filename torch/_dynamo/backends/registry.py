@@ -43,12 +43,19 @@ def register_backend(
     if not callable(compiler_fn):
         raise TypeError(f"register_backend: expected a function, got {type(compiler_fn)}")
     name = name or compiler_fn.__name__
-    if name in _COMPILER_FNS:
+    if name in _COMPILER_FNS and not _is_made_again(_COMPILER_FNS[name], compiler_fn):
         raise AssertionError(f"duplicate name: {name}")
     _COMPILER_FNS[name] = compiler_fn
     _BACKENDS.setdefault(name, None)
     _TAGS[name] = frozenset(tags)
     return compiler_fn
+
+
+def _is_made_again(old: CompilerFn, new: CompilerFn) -> bool:
+    """Whether a function is another one of the same text: the import of its module was interrupted
+    and is done again."""
+    codes = [getattr(fn, "__code__", None) for fn in (old, new)]
+    return old is not new and codes[0] is not None and codes[0] == codes[1]
 
 
 def register_debug_backend(

@@ -289,7 +289,10 @@ Verdict run_compiled(PyObject* code, PyObject* globals, PyObject* closure, const
     if (outcome.get() == Py_None) cache->skip = 1;
     if (Py_TYPE(outcome.get()) != &EntryType)
       return cache->run_only ? Verdict::SkipBelow : Verdict::Skip;
-    if (PyList_Insert(cache->entries, 0, outcome.get()) < 0) return Verdict::Failed;
+    // Another thread may have made it while this one waited.
+    const int known = PySequence_Contains(cache->entries, outcome.get());
+    if (known < 0 || (!known && PyList_Insert(cache->entries, 0, outcome.get()) < 0))
+      return Verdict::Failed;
     entry = std::move(outcome);
   }
   result = call_entry(entry, closure, frame, state);
