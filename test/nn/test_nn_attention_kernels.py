@@ -222,3 +222,26 @@ def test_varlen_attention():
                 out[part].transpose(0, 1).double(), expected, rtol=1e-5, atol=1e-5
             )
             begin += length
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "heads", "shared"),
+    [(200, 200, 4, 4), (130, 90, 4, 2), (65, 300, 2, 2), (64, 64, 3, 3), (1, 5, 2, 2)],
+)
+def test_causal_blocks_agree_with_the_formula_forward_and_backward(queries, keys, heads, shared):
+    torch.manual_seed(0)
+    q = torch.randn(2, heads, queries, 16, dtype=torch.float64, requires_grad=True)
+    k, v = (
+        torch.randn(2, shared, keys, 16, dtype=torch.float64, requires_grad=True) for _ in range(2)
+    )
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=heads != shared)
+    spread = [t.repeat_interleave(heads // shared, 1) for t in (k, v)]
+    expected = formula(q, *spread, torch.ones(queries, keys, dtype=torch.bool).tril())
+    torch.testing.assert_close(out, expected)
+    g = torch.randn_like(out)
+    for found, wanted in zip(
+        torch.autograd.grad(out, (q, k, v), g),
+        torch.autograd.grad(expected, (q, k, v), g),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, wanted)

@@ -32,6 +32,9 @@ using attention_loops::RowLoops;
 using attention_loops::RowTable;
 
 constexpr int64_t kQueryBlock = 128;
+// Smaller where later keys are not seen: a block of queries computes the scores of all keys up to
+// its last query, of which half a square of this size is for nothing.
+constexpr int64_t kCausalBlock = 64;
 constexpr int64_t kKeyBlock = 512;
 
 const RowTable& row_table() { return CRESSET_BY_ISA(attention_loops::, row_table); }
@@ -89,26 +92,27 @@ template <class A> struct Flash {
   Flash(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const Tensor& out,
         const Tensor& lse, double scale, bool causal)
       : q(q), k(k), v(v), bias(bias), out(out), lse(lse), scale(scale), causal(causal),
+        block(causal ? kCausalBlock : kQueryBlock),
         rows(std::is_same_v<A, float> ? row_table().f32 : row_table().f64) {}
 
   void run() const {
-    const int64_t blocks = (q.size(2) + kQueryBlock - 1) / kQueryBlock;
+    const int64_t blocks = (q.size(2) + block - 1) / block;
     const int64_t tasks = q.size(0) * q.size(1) * blocks;
-    const int64_t work = std::max<int64_t>(1, std::min(q.size(2), kQueryBlock) * k.size(2));
+    const int64_t work = std::max<int64_t>(1, std::min(q.size(2), block) * k.size(2));
     BlockingRegion region;
     at::parallel_for(0, tasks, std::max<int64_t>(1, 8192 / work), [&](int64_t begin, int64_t end) {
       const size_t scores = static_cast<size_t>(kQueryBlock * kKeyBlock);
       gemm::Scratch memory((scores + static_cast<size_t>(kQueryBlock * v.size(3))) * sizeof(A));
       A* room = reinterpret_cast<A*>(memory.get());
       for (int64_t t = begin; t < end; ++t)
-        task(t / blocks, t % blocks * kQueryBlock, room, room + scores);
+        task(t / blocks, t % blocks * block, room, room + scores);
     });
   }
 
-  // Queries [first, first + kQueryBlock) of head `index`.
+  // Queries [first, first + block) of head `index`.
   void task(int64_t index, int64_t first, A* scores, A* sums) const {
     const int64_t b = index / q.size(1), h = index % q.size(1), kv = h / (q.size(1) / k.size(1));
-    const int64_t m = std::min(kQueryBlock, q.size(2) - first), width = v.size(3);
+    const int64_t m = std::min(block, q.size(2) - first), width = v.size(3);
     const A* qp = head_of(q, b, h) + first * q.stride(2);
     const A *kp = head_of(k, b, kv), *vp = head_of(v, b, kv);
     double top[kQueryBlock], total[kQueryBlock];
@@ -122,12 +126,12 @@ template <class A> struct Flash {
                     kp + j * k.stride(2), k.stride(3), k.stride(2), A(0), scores, n, 1);
       for (int64_t r = 0; r < m; ++r) {
         A* row = scores + r * n;
-        if (causal)
-          for (int64_t c = std::max<int64_t>(0, first + r + 1 - j); c < n; ++c)
-            row[c] = -std::numeric_limits<A>::infinity();
+        const int64_t seen = causal ? std::clamp<int64_t>(first + r + 1 - j, 0, n) : n;
+        std::fill(row + seen, row + n, A(0));
+        if (seen == 0) continue;
         const A* added =
             bias.defined() ? head_of(bias, b, h) + (first + r) * bias.stride(2) + j : nullptr;
-        const double factor = rows.softmax(row, n, added, &top[r], &total[r]);
+        const double factor = rows.softmax(row, seen, added, &top[r], &total[r]);
         if (factor != 1) rows.scale(sums + r * width, width, factor);
       }
       gemm::gemm<A>(m, width, n, A(1), scores, n, 1, vp + j * v.stride(2), v.stride(2), v.stride(3),
@@ -137,8 +141,9 @@ template <class A> struct Flash {
     A* lp = static_cast<A*>(lse.mutable_data_ptr()) + index * q.size(2) + first;
     for (int64_t r = 0; r < m; ++r) {
       const double inverse = total[r] == 0 ? 0.0 : 1.0 / total[r];
+      rows.scale(sums + r * width, width, inverse);
       for (int64_t c = 0; c < width; ++c)
-        op[r * out.stride(2) + c * out.stride(3)] = sums[r * width + c] * static_cast<A>(inverse);
+        op[r * out.stride(2) + c * out.stride(3)] = sums[r * width + c];
       lp[r] = static_cast<A>(top[r] + std::log(total[r]));
     }
   }
@@ -149,6 +154,7 @@ template <class A> struct Flash {
   const Tensor &q, &k, &v, &bias, &out, &lse;
   const double scale;
   const bool causal;
+  const int64_t block;
   const RowLoops rows;
 };
 
@@ -210,30 +216,85 @@ std::tuple<Tensor, Tensor> flash_attention_cpu(const Tensor& query, const Tensor
 namespace {
 constexpr int64_t kScoresAtOnce = 128 * 1024;
 
-// The gradients of a few heads. The probabilities are computed again from the saved logarithms of
-// their sums.
-void backward_of_heads(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
-                       const Tensor& out, const Tensor& logsumexp, const Tensor& mask,
-                       bool is_causal, double factor, Tensor dq, Tensor dk, Tensor dv) {
-  Tensor p = at::matmul(q, k.transpose(-2, -1));
-  at::_ops::mul__Scalar::call(p, factor);
-  if (mask.defined()) at::_ops::add__Tensor::call(p, mask, 1);
-  at::_ops::sub__Tensor::call(p, logsumexp, 1);
+// One tensor of every sort that a part of the backward pass reads or writes; `mask` may be
+// undefined.
+struct BackwardPart {
+  Tensor q, k, v, g, out, logsumexp, mask, dq, dk, dv;
+
+  // Some of the samples and heads.
+  BackwardPart heads(int64_t b, int64_t samples, int64_t h, int64_t count) const {
+    return each([=](const Tensor& t) { return t.narrow(0, b, samples).narrow(1, h, count); });
+  }
+  // Some of the queries, and the first `seen` keys.
+  BackwardPart queries(int64_t first, int64_t count, int64_t seen) const {
+    const auto rows = [=](const Tensor& t) { return t.narrow(2, first, count); };
+    const auto keys = [=](const Tensor& t) { return t.narrow(2, 0, seen); };
+    return {rows(q),
+            keys(k),
+            keys(v),
+            rows(g),
+            rows(out),
+            rows(logsumexp),
+            mask.defined() ? rows(mask).narrow(3, 0, seen) : mask,
+            rows(dq),
+            keys(dk),
+            keys(dv)};
+  }
+
+ private:
+  template <class F> BackwardPart each(F f) const {
+    return {f(q),  f(k),  f(v), f(g), f(out), f(logsumexp), mask.defined() ? f(mask) : mask,
+            f(dq), f(dk), f(dv)};
+  }
+};
+
+// The probabilities are computed again from the saved logarithms of their sums. `first` is the
+// number of the first query where later keys are not seen, else negative. Gradients of keys and
+// values are added to what is there, or replace it.
+void backward_of(const BackwardPart& part, double factor, int64_t first, bool add) {
+  // The factor goes into the queries, which are fewer numbers than the scores.
+  const Tensor scaled = at::mul(part.q, factor);
+  Tensor p = at::matmul(scaled, part.k.transpose(-2, -1));
+  if (part.mask.defined()) at::_ops::add__Tensor::call(p, part.mask, 1);
+  at::_ops::sub__Tensor::call(p, part.logsumexp, 1);
   at::_ops::exp_::call(p);
   // Rows without any key, which only a mask can make, have the logarithm -inf.
-  if (mask.defined())
+  if (part.mask.defined())
     at::_ops::masked_fill__Scalar::call(
-        p, at::eq(logsumexp, -std::numeric_limits<double>::infinity()), 0.0);
-  if (is_causal) at::_ops::tril_::call(p, 0);
-  dv.copy_(at::matmul(p.transpose(-2, -1), g));
+        p, at::eq(part.logsumexp, -std::numeric_limits<double>::infinity()), 0.0);
+  if (first >= 0) at::_ops::tril_::call(p, first);
+  const auto give = [add](Tensor to, const Tensor& value) {
+    if (add)
+      at::_ops::add__Tensor::call(to, value, 1);
+    else
+      to.copy_(value);
+  };
+  give(part.dv, at::matmul(p.transpose(-2, -1), part.g));
   const int64_t last = -1;
-  const Tensor row = at::sum(at::mul(g, out), IntArrayRef(&last, 1), true);
-  Tensor to_scores = at::matmul(g, v.transpose(-2, -1));
+  const Tensor row = at::sum(at::mul(part.g, part.out), IntArrayRef(&last, 1), true);
+  Tensor to_scores = at::matmul(part.g, part.v.transpose(-2, -1)), dq = part.dq;
   at::_ops::sub__Tensor::call(to_scores, row, 1);
   at::_ops::mul__Tensor::call(to_scores, p);
-  at::_ops::mul__Scalar::call(to_scores, factor);
-  dq.copy_(at::matmul(to_scores, k));
-  dk.copy_(at::matmul(to_scores.transpose(-2, -1), q));
+  dq.copy_(at::matmul(to_scores, part.k));
+  at::_ops::mul__Scalar::call(dq, factor);
+  give(part.dk, at::matmul(to_scores.transpose(-2, -1), scaled));
+}
+
+// The gradients of a few heads. Where later keys are not seen, blocks of queries meet only the keys
+// up to their last query; the last block goes first, since it alone reaches all keys.
+void backward_of_heads(const BackwardPart& part, bool is_causal, double factor) {
+  const int64_t length = part.q.size(2), keys = part.k.size(2);
+  if (!is_causal || length <= kCausalBlock) {
+    backward_of(part, factor, is_causal ? 0 : -1, false);
+    return;
+  }
+  int64_t end = length;
+  for (int64_t first = (length - 1) / kCausalBlock * kCausalBlock; first >= 0;
+       first -= kCausalBlock) {
+    const int64_t seen = end == length ? keys : std::min(keys, end);
+    backward_of(part.queries(first, end - first, seen), factor, first, end != length);
+    end = first;
+  }
 }
 } // namespace
 
@@ -290,17 +351,12 @@ flash_attention_backward_cpu(const Tensor& grad_out, const Tensor& query, const 
       heads < q.size(1)
           ? 1
           : std::max<int64_t>(kScoresAtOnce / (scores * std::max<int64_t>(heads, 1)), 1);
-  for (int64_t b = 0; b < q.size(0); b += samples) {
-    for (int64_t h = 0; h < q.size(1); h += heads) {
-      const auto part = [&](const Tensor& t) {
-        if (!t.defined()) return t;
-        return t.narrow(0, b, std::min(samples, q.size(0) - b))
-            .narrow(1, h, std::min(heads, q.size(1) - h));
-      };
-      backward_of_heads(part(q), part(k), part(v), part(g), part(o), part(lse), part(mask),
-                        is_causal, factor, part(dq), part(dk), part(dv));
-    }
-  }
+  const BackwardPart whole{q, k, v, g, o, lse, mask, dq, dk, dv};
+  for (int64_t b = 0; b < q.size(0); b += samples)
+    for (int64_t h = 0; h < q.size(1); h += heads)
+      backward_of_heads(
+          whole.heads(b, std::min(samples, q.size(0) - b), h, std::min(heads, q.size(1) - h)),
+          is_causal, factor);
   return {dq.to(dtype), gather(dk, key), gather(dv, value)};
 }
 } // namespace at::native
