@@ -108,3 +108,33 @@ def test_fused_moving_average_first_call_takes_the_extremes_and_rounds_to_their_
         2 * x, on, on, low, high, scale, zero, 0.5, 0, 255, 0, False, False
     )
     assert (float(low), float(high)) == (-1.5, 3.0)
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize(
+    ("bounds", "levels", "symmetric", "scale", "zero_point"),
+    [
+        # A symmetric grid has one more level below the middle than above.
+        ((-1.3, 2.7), (-128, 127), True, 2.7 / 127, 0),
+        ((-1.3, 2.7), (0, 255), True, 2.7 / 127, 128),
+        ((-1.3, 2.7), (-127, 127), True, 2.7 / 127 * 255 / 254, 0),
+        ((-3.3, 1.1), (-128, 127), True, 3.3 / 128, 0),
+        # A range on one side of zero starts there.
+        ((0.5, 2.2), (-127, 127), True, 2.2 / 254, -127),
+        ((-3.0, -1.0), (0, 255), False, 3.0 / 255, 255),
+        # The scale is rounded before the zero point is found: 127.49999 steps.
+        ((-1.0, 1.0), (0, 255), False, 2.0 / 255, 127),
+        ((0.0, 0.0), (0, 255), False, 0.1, 0),
+    ],
+)
+def test_fused_moving_average_takes_the_grid_of_the_extremes(
+    bounds, levels, symmetric, scale, zero_point, per_row
+) -> None:
+    low, high = torch.full((1,), float("inf")), torch.full((1,), float("-inf"))
+    grid, zero = torch.ones(1), torch.zeros(1, dtype=torch.int32)
+    on = torch.tensor([1])
+    torch.fused_moving_avg_obs_fake_quant(
+        torch.tensor([bounds]), on, on, low, high, grid, zero, 0.01, *levels,
+        0 if per_row else -1, per_row, symmetric,
+    )  # fmt: skip
+    assert grid.item() == pytest.approx(scale, rel=2e-7) and zero.item() == zero_point

@@ -164,6 +164,42 @@ def _observe(values: Tensor, low: Tensor, high: Tensor, averaging: float, axis: 
         kept.copy_(torch.where(torch.isinf(kept), new, moved))
 
 
+# Levels closer than this lose their meaning in float32, and ranges of nothing get this grid.
+_SMALLEST_STEP = 6.1e-5
+_STEP_OF_NOTHING = 0.1
+
+
+def _grid(
+    low: Tensor, high: Tensor, limits: tuple[int, int], symmetric: bool
+) -> tuple[Tensor, Tensor]:
+    """Scale and zero point of the grid that covers each range and zero, computed in float64. A
+    symmetric grid has one more level below the middle than above; a range on one side of zero is
+    not made symmetric."""
+    quant_min, quant_max = limits
+    below, above = low.double(), high.double()
+    steps = float(quant_max - quant_min)
+    straddles = (below < 0) & (above > 0)
+    if symmetric:
+        half = (quant_max - quant_min) // 2
+        span = torch.maximum(-below / (half + 1), above / half)
+        below = torch.where(straddles, -span * (half + 1), below)
+        above = torch.where(straddles, span * half, above)
+    below, above = below.clamp(max=0.0), above.clamp(min=0.0)
+    step = (above - below) / steps
+    nothing = (step.float() == 0) | torch.isinf(1 / step.float())
+    step = torch.where(nothing, _STEP_OF_NOTHING, step)
+    grown = torch.where(step < _SMALLEST_STEP, _SMALLEST_STEP / step, 1.0)
+    step, below, above = (step * grown).float().double(), below * grown, above * grown
+    # Both ends give a zero point; that of the end with the smaller rounding error is taken.
+    from_low, from_high = quant_min - below / step, quant_max - above / step
+    low_error = abs(quant_min) + (below / step).abs()
+    high_error = abs(quant_max) + (above / step).abs()
+    zero = torch.where(low_error < high_error, from_low, from_high)
+    if symmetric:
+        zero = torch.where(straddles, (quant_min + quant_max) / 2, zero)
+    return step, zero.round().clamp(quant_min, quant_max)
+
+
 def _take_grid(
     low: Tensor,
     high: Tensor,
@@ -173,17 +209,7 @@ def _take_grid(
     symmetric: bool,
 ) -> None:
     """Writes the grid that covers a range with zero."""
-    quant_min, quant_max = limits
-    below, above = low.clamp(max=0.0), high.clamp(min=0.0)
-    steps = float(quant_max - quant_min)
-    smallest = torch.finfo(torch.float32).eps
-    if symmetric:
-        step = (torch.maximum(-below, above) / (steps / 2)).clamp_min(smallest)
-        zero = torch.full_like(step, 0 if quant_min < 0 else 128)
-    else:
-        step = ((above - below) / steps).clamp_min(smallest)
-        zero = (quant_min - torch.round(below / step)).clamp(quant_min, quant_max)
-    for kept, new in ((scale, step), (zero_point, zero)):
+    for kept, new in zip((scale, zero_point), _grid(low, high, limits, symmetric), strict=True):
         if kept.numel() != new.numel():
             kept.resize_(new.shape)
         kept.copy_(new.reshape(kept.shape))
