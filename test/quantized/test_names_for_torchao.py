@@ -152,3 +152,32 @@ def test_equalization_scales_balance_input_and_weight():
     assert [v.item() for v in inputs.calculate_scaled_minmax()] == [-2.0, 2.0]
     with pytest.raises(NotImplementedError, match="observes columns"):
         _equalize.update_obs_for_equalization(None, {"eq": inputs})
+
+
+def test_kernels_are_launched_in_pieces_of_the_grid():
+    from torch.sparse import _triton_ops as ops
+
+    a, b = torch.arange(24).view(4, 3, 2), torch.arange(6).view(3, 2)
+    seen = []
+
+    def kernel(grid, *tensors):
+        seen.append((grid, [t.flatten()[0].item() for t in tensors], tensors[0].shape))
+
+    ops.launch_kernel(kernel, {a: (0, 1, 2), b: (None, 0, 1)}, (4, 3, 2), (2, 2, 4))
+    assert seen == [
+        ([2, 2, 2], [0, 0], (2, 2, 2)),
+        ([2, 1, 2], [4, 4], (2, 1, 2)),
+        ([2, 2, 2], [12, 0], (2, 2, 2)),
+        ([2, 1, 2], [16, 4], (2, 1, 2)),
+    ]
+    blocks = ops.tile_to_blocksize(torch.arange(64).view(8, 8), (2, 4))
+    assert blocks.shape == (4, 2, 2, 4) and blocks[0, 1].tolist() == [
+        [4, 5, 6, 7],
+        [12, 13, 14, 15],
+    ]
+    bsr, dense = torch.ones(8, 8).to_sparse_bsr((2, 2)), torch.ones(3, 8, 8)
+    shapes = [tuple(t.shape) for t in ops.prepare_inputs(bsr, dense)]
+    assert shapes == [(3, 5), (3, 16), (3, 16, 2, 2), (3, 8, 8)]
+    assert list(ops.ptr_stride_extractor(b))[1:] == [2, 1]
+    with pytest.raises(ValueError, match="not broadcastable"):
+        ops.broadcast_batch_dims("f", torch.ones(2, 3, 3), torch.ones(4, 3, 3))
