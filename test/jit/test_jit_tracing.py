@@ -176,3 +176,16 @@ def test_direct_call_of_a_submodules_forward_skips_its_hooks():
             return self.inner.forward(x)
 
     assert torch.equal(torch.jit.script(Outer())(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_trace_indexes_by_masks_lists_and_single_numbers():
+    def f(x, mask, at):
+        return x[mask], x[[0, 2]], x[at], x[:, mask[0]]
+
+    def inputs(seed):
+        x = torch.randn(3, 3, generator=torch.Generator().manual_seed(seed))
+        return x, x > 0, torch.tensor(1)
+
+    traced = torch.jit.trace(f, inputs(0))
+    for got, wanted in zip(traced(*inputs(1)), f(*inputs(1)), strict=True):
+        assert torch.equal(got, wanted)

@@ -248,7 +248,7 @@ def main() -> int | None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--begin", type=int, default=0)
     parser.add_argument("--end", type=int, default=0, help=argparse.SUPPRESS)
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds until one hangs")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds until one hangs")
     parser.add_argument("--memory", type=float, default=8.0, help="address space of a child, GiB")
     parser.add_argument("--replay", help="seed:number")
     parser.add_argument("--keep", help="with --replay: where to write the archive")

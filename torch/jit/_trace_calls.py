@@ -158,10 +158,10 @@ class CallRecorder(TorchFunctionMode):
         tensor, index = args
         with self:
             view, tensors = self.view_of(tensor, index)
-            if view is None:
-                return self.plain(func, args)
-            if not any(t is not None for t in tensors):
-                return view
+        if view is None:
+            return self.plain(func, args)
+        if not any(t is not None for t in tensors):
+            return view
         return self.call_operator("aten::index", "Tensor", (view, tensors))
 
     def on_setitem(self, func, args, kwargs) -> object:
@@ -238,7 +238,7 @@ def _is_simple(part: object) -> bool:
         whole = all(b is None or (isinstance(b, int) and not isinstance(b, bool)) for b in bounds)
         return whole and (part.step is None or part.step > 0)
     if isinstance(part, torch.Tensor):
-        return part.dtype is torch.int64 and part.dim() > 0
+        return part.dtype is torch.int64
     return isinstance(part, int) and not isinstance(part, bool)
 
 
