@@ -243,3 +243,26 @@ def test_shape_that_depends_on_values_of_inference_tensors_is_traced():
     with torch.inference_mode():
         found = torch.compile(torch.nonzero, fullgraph=True, backend="aot_eager")(x)
     assert found.tolist() == [[1], [3]]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda v, t: torch.tensor([v, 2.5]),
+        lambda v, t: torch.tensor([[v], [2]]),
+        lambda v, t: torch.tensor(v),
+        lambda v, t: torch.tensor([t, t]),
+        lambda v, t: torch.tensor([torch.tensor(3), t]),
+        lambda v, t: torch.tensor([[t, v], [1, 2.0]], dtype=torch.float64),
+    ],
+)
+def test_tensor_of_symbols_and_tensors_is_that_of_their_numbers(fn) -> None:
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    run = torch.compile(fn, backend=counter, fullgraph=True, dynamic=True)
+    for number in (3, 5, 7):
+        given = torch.tensor([[[number + 1]]])
+        wanted = fn(number, given)
+        got = run(number, given)
+        assert torch.equal(got, wanted) and got.dtype == wanted.dtype
+    assert counter.frame_count == 1

@@ -75,6 +75,12 @@ def test_gradient_flows_through_arrays(backend):
     torch.testing.assert_close(given.grad, 2 * T.sin() * T.cos())
 
 
+def test_tensor_of_a_list_of_arrays_holds_them_all():
+    torch._dynamo.reset()
+    fn = lambda a: torch.tensor([a, [a[1], a[0]]], dtype=torch.float32)
+    assert torch.equal(torch.compile(fn, backend="aot_eager", fullgraph=True)(A), fn(A))
+
+
 def test_forced_array_has_no_gradient():
     torch._dynamo.reset()
     fn = torch.compile(

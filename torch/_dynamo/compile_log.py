@@ -256,10 +256,7 @@ def graph_break(reason: Exception | None) -> None:
     # Not the exception: its traceback holds the frames of the trace and the program's values.
     utils.graph_break_reasons.append(utils.GraphCompileReason(str(reason), stack))
     where = f" at {stack[-1].filename}:{stack[-1].lineno}" if stack else ""
-    number = getattr(reason, "gb_id", None)
     text = f"Graph break in user code{where}\nGraph Break Reason: {reason}"
-    if number is not None:
-        text += f"\n  Registry id: {number}"
     if stack:
         text += f"\nUser code traceback:\n{exc.format_user_stack(stack)}"
     _artifacts["graph_breaks"].debug("%s", text)

@@ -271,6 +271,19 @@ def _input(tx: Frame, value: object, source: Source) -> VariableTracker | None:
     return found
 
 
+def joined(tx: Frame, vt: VariableTracker) -> VariableTracker:
+    """A list that holds arrays as the array of it; other values as they are."""
+
+    def holds(part: VariableTracker) -> bool:
+        part = part.realize()
+        inside = part.items if isinstance(part, ListVariable | TupleVariable) else ()
+        return isinstance(part, NumpyNdarrayVariable) or any(map(holds, inside))
+
+    if isinstance(vt, NumpyNdarrayVariable) or not holds(vt):
+        return vt
+    return _traced(tx, numpy_call, "array", [vt], {})
+
+
 def as_tensor(vt: VariableTracker) -> VariableTracker:
     """An array as the tensor it is; other values as they are."""
     return vt.tensor if isinstance(vt, NumpyNdarrayVariable) else vt

@@ -435,6 +435,7 @@ def _as_tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> V
 
 @handler(torch.tensor)
 def _tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    data = numpy_arrays.joined(tx, data)
     if isinstance(data, numpy_arrays.NumpyNdarrayVariable):
         data = data.tensor
     if isinstance(data, TensorVariable):
@@ -444,19 +445,39 @@ def _tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> Vari
         if kwargs:
             copy = copy.call_method(tx, "to", [], kwargs)
         return copy if wanted is None else copy.call_method(tx, "requires_grad_", [wanted], {})
-    if isinstance(data, BaseListVariable) and any(
-        isinstance(item.realize(), TensorVariable) for item in data.items
-    ):
+    if _holds_values(data):
         return tx.out.call(tx, _tensor_of_numbers, [data], kwargs)
     return tx.out.call(tx, torch.tensor, [data], kwargs)
 
 
-def _tensor_of_numbers(items: list, **kwargs: object) -> torch.Tensor:
-    """torch.tensor of a list that holds tensors of one element: a copy of their numbers."""
+def _holds_values(data: VariableTracker) -> bool:
+    """Whether a number, or one in nested lists, is a symbol or a tensor's."""
+    data = data.realize()
+    if isinstance(data, BaseListVariable):
+        return any(map(_holds_values, data.items))
+    return isinstance(data, TensorVariable | SymNodeVariable)
+
+
+def _tensor_of_numbers(data: object, **kwargs: object) -> torch.Tensor:
+    """torch.tensor of a number or of nested lists, some of them symbols or tensors: a copy of their
+    values, of which none is looked at."""
+    requires_grad = bool(kwargs.pop("requires_grad", False))
     options = {k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None}
-    parts = [torch.as_tensor(item, **options).detach().reshape(()) for item in items]
-    dtype = functools.reduce(torch.promote_types, [part.dtype for part in parts])
-    return torch.stack([part.to(dtype) for part in parts])
+    made = _stacked(data, options)
+    return made.detach().clone().requires_grad_() if requires_grad else made
+
+
+def _stacked(data: object, options: dict[str, object]) -> torch.Tensor:
+    if isinstance(data, list | tuple):
+        parts = [_stacked(item, options) for item in data]
+        dtype = functools.reduce(torch.promote_types, [part.dtype for part in parts])
+        return torch.stack([part.to(dtype) for part in parts])
+    if isinstance(data, torch.SymInt):
+        return torch.scalar_tensor(data, **{"dtype": torch.int64, **options})
+    if isinstance(data, torch.SymFloat):
+        return torch.scalar_tensor(data, **options)
+    # A tensor stands for its one number.
+    return torch.as_tensor(data, **options).detach().reshape(())
 
 
 def apply_autograd_function(
