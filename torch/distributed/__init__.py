@@ -141,5 +141,5 @@ _SUBMODULES |= {
     "tensor",
 }
 _SUBMODULES |= {"_composable", "_functional_collectives", "collective_utils", "rpc"}
-_SUBMODULES |= {"_shard", "checkpoint", "flight_recorder", "plan", "utils"}
+_SUBMODULES |= {"_shard", "_symmetric_memory", "checkpoint", "flight_recorder", "plan", "utils"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)
