@@ -6,9 +6,9 @@
 
 #include <sstream>
 
-#include <torch/csrc/api/src/serialize/inflate.h>
 #include <torch/csrc/api/src/serialize/pickle.h>
-#include <torch/csrc/api/src/serialize/zip.h>
+#include <torch/csrc/utils/inflate.h>
+#include <torch/csrc/utils/zip.h>
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/api/src/serialize/pickle.h>
-#include <torch/csrc/api/src/serialize/zip.h>
+#include <torch/csrc/utils/zip.h>
 #include <torch/types.h>
 
 namespace torch::jit {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include <torch/csrc/api/src/serialize/pickle.h>
-#include <torch/csrc/api/src/serialize/zip.h>
+#include <torch/csrc/utils/zip.h>
 
 namespace torch::serialize {
 

@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include <c10/macros/Macros.h>
+
 namespace torch::serialize {
 
-class ZipWriter {
+class TORCH_API ZipWriter {
  public:
   void add(const std::string& name, std::string_view data);
   // The whole file; the writer is empty afterwards.
@@ -27,7 +29,7 @@ class ZipWriter {
 
 // Reads the records of a file in memory: stored ones, and those packed by deflate. Throws Error
 // where the file is not whole. One thread at a time may read.
-class ZipReader {
+class TORCH_API ZipReader {
  public:
   explicit ZipReader(std::string_view file);
   // The record whose name ends with "/`name`" (files have one folder at their top).

@@ -1,6 +1,6 @@
 // Unpacking: bits are read from the low end of each byte, codes bit by bit. Records are source text
 // of some kilobytes, so that tables for several bits at once would cost more than they save.
-#include <torch/csrc/api/src/serialize/inflate.h>
+#include <torch/csrc/utils/inflate.h>
 
 #include <c10/util/Exception.h>
 

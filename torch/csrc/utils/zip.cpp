@@ -1,8 +1,8 @@
 // The part of the zip format that files of tensors need, with 64-bit sizes.
-#include <torch/csrc/api/src/serialize/zip.h>
+#include <torch/csrc/utils/zip.h>
 
 #include <c10/util/Exception.h>
-#include <torch/csrc/api/src/serialize/inflate.h>
+#include <torch/csrc/utils/inflate.h>
 
 #include <array>
 #include <cstring>

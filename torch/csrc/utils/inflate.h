@@ -4,9 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include <c10/macros/Macros.h>
+
 namespace torch::serialize {
 
 // The unpacked bytes, of which there must be exactly `size`. Error for anything else.
-std::string inflate(std::string_view packed, size_t size);
+TORCH_API std::string inflate(std::string_view packed, size_t size);
 
 } // namespace torch::serialize
