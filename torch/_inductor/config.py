@@ -199,6 +199,17 @@ class triton:
 class aot_inductor:
     """Compiled models in files."""
 
+    # Texts that the file holds for whoever loads it.
+    metadata: dict = {}
+    # Where aot_compile writes: a file (.pt2, .so) or a folder; a folder of the store otherwise.
+    output_path: str = ""
+    # aot_compile returns the files that package_aoti takes.
+    package: bool = False
+    # Whether parameters and buffers are in the file; else load_constants gives them.
+    package_constants_in_so: bool = True
+    # What depends on constants alone is computed when they are loaded, not when it is compiled.
+    use_runtime_constant_folding: bool = False
+
     # ---- accepted
     allow_stack_allocation: bool = False
     aoti_shim_library: object = None
@@ -222,11 +233,7 @@ class aot_inductor:
     filtered_kernel_names: object = None
     force_mmap_weights: bool = False
     link_libtorch: bool = True
-    metadata: dict = {}
     model_name_for_generated_files: object = None
-    output_path: str = ""
-    package: bool = False
-    package_constants_in_so: bool = True
     package_constants_on_disk_format: object = None
     package_cpp_only: object = None
     precompile_headers: bool = True
@@ -237,7 +244,6 @@ class aot_inductor:
     serialized_out_spec: str = ""
     use_consts_asm_build: bool = True
     use_minimal_arrayref_interface: bool = False
-    use_runtime_constant_folding: bool = False
     weight_use_caching_allocator: bool = False
 
 

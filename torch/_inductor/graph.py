@@ -3,6 +3,7 @@ is decided here; what its operator does, is read from the operator in C++."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 
@@ -33,6 +34,13 @@ _NUMBER_OPS: list[tuple[Callable, ...]] = [
     (operator.le,),
     (operator.gt,),
     (operator.ge,),
+    (operator.truediv,),
+    (operator.pow,),
+    (operator.and_,),
+    (operator.or_,),
+    (torch.sym_not, operator.not_),
+    (torch.sym_float, float),
+    (torch.sym_int, int, math.trunc),
 ]
 _NUMBERS = {function: place for place, many in enumerate(_NUMBER_OPS) for function in many}
 

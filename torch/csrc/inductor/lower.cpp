@@ -95,71 +95,6 @@ bool numbered_dims(const Tensor& t, const Tensor& result,
   return true;
 }
 
-IValue number_result(NumberOp op, const std::vector<IValue>& in) {
-  const auto a = [&] { return in.at(0).toInt(); };
-  const auto b = [&] { return in.at(1).toInt(); };
-  const auto floor_div = [](int64_t x, int64_t y) {
-    if (y == 0) refuse("division of a size by zero");
-    return x / y - (x % y != 0 && (x < 0) != (y < 0));
-  };
-  switch (op) {
-  case NumberOp::Add:
-    return a() + b();
-  case NumberOp::Sub:
-    return a() - b();
-  case NumberOp::Mul:
-    return a() * b();
-  case NumberOp::FloorDiv:
-    return floor_div(a(), b());
-  case NumberOp::Mod:
-    return a() - floor_div(a(), b()) * b();
-  case NumberOp::Neg:
-    return -a();
-  case NumberOp::Max:
-    return std::max(a(), b());
-  case NumberOp::Min:
-    return std::min(a(), b());
-  case NumberOp::Eq:
-    return a() == b();
-  case NumberOp::Ne:
-    return a() != b();
-  case NumberOp::Lt:
-    return a() < b();
-  case NumberOp::Le:
-    return a() <= b();
-  case NumberOp::Gt:
-    return a() > b();
-  default:
-    return a() >= b();
-  }
-}
-
-IValue list_of(const at::SchemaType& type, const std::vector<IValue>& items) {
-  using K = at::SchemaType::Kind;
-  if (type.kind == K::Tensor && type.element_optional) {
-    std::vector<std::optional<Tensor>> list;
-    for (const IValue& v : items)
-      list.push_back(v.isNone() ? std::optional<Tensor>() : v.toTensor());
-    return list;
-  }
-  if (type.kind == K::Tensor) {
-    std::vector<Tensor> list;
-    for (const IValue& v : items) list.push_back(v.toTensor());
-    return list;
-  }
-  if (type.kind == K::Int || type.kind == K::SymInt) {
-    std::vector<int64_t> list;
-    for (const IValue& v : items) list.push_back(v.toInt());
-    return list;
-  }
-  if (type.kind == K::Scalar) {
-    std::vector<at::Scalar> list;
-    for (const IValue& v : items) list.push_back(v.toScalar());
-    return list;
-  }
-  refuse("a list of " + type.str() + " with values of the graph");
-}
-
 class Lowering {
  public:
   Lowering(const Program& program, c10::ArrayRef<IValue> inputs, bool fuse)
@@ -177,11 +112,13 @@ class Lowering {
       else if (node.kind == Node::Kind::Constant)
         env_[i] = input(program_.constants[static_cast<size_t>(node.index)], out_.constant_buffers);
       else if (node.kind == Node::Kind::Item)
-        env_[i] = item_of(node);
+        env_[i] = item_of(value_of(node.args[0]), node.index);
       else if (node.kind == Node::Kind::Number)
-        env_[i] = number_result(node.number, values_of(node.args));
-      else
+        env_[i] = number_result(node.number, values_of(node.args, env_));
+      else if (node.kind == Node::Kind::Call)
         env_[i] = call(node);
+      else
+        refuse("a call of another graph");
     }
     for (const Arg& arg : program_.outputs) add_output(arg);
     return std::move(out_);
@@ -272,33 +209,6 @@ class Lowering {
     if (arg.kind == Arg::Kind::Node) return env_[static_cast<size_t>(arg.node)];
     return arg.value;
   }
-  std::vector<IValue> values_of(const std::vector<Arg>& args) const {
-    std::vector<IValue> values;
-    for (const Arg& arg : args) values.push_back(value_of(arg));
-    return values;
-  }
-  IValue item_of(const Node& node) const {
-    const IValue list = value_of(node.args[0]);
-    if (list.isTensorList()) return list.toTensorList().at(static_cast<size_t>(node.index));
-    if (list.isList()) return list.toList().at(static_cast<size_t>(node.index));
-    refuse("an item of something else than results");
-  }
-  at::Stack stack_of(const Node& node) const {
-    const at::FunctionSchema& schema = node.op->schema();
-    at::Stack stack;
-    for (size_t i = 0; i < node.args.size(); ++i) {
-      const Arg& arg = node.args[i];
-      const at::SchemaType& type = schema.arguments[i].type;
-      stack.push_back(arg.kind == Arg::Kind::List ? list_of(type, values_of(arg.items))
-                                                  : value_of(arg));
-      // A size that passes for a tensor.
-      const IValue& value = stack.back();
-      if (type.kind == at::SchemaType::Kind::Tensor && !type.is_list &&
-          (value.isInt() || value.isDouble() || value.isBool()))
-        stack.back() = at::detail::wrapped_number(value.toScalar());
-    }
-    return stack;
-  }
   // What the call of the plan gets: the same with views for tensors.
   std::vector<CallArg> call_args(const at::Stack& stack) {
     std::vector<CallArg> args;
@@ -345,7 +255,7 @@ class Lowering {
     const at::OperatorEntry& op = *node.op;
     current_ = &op;
     const at::FunctionSchema& schema = op.schema();
-    const at::Stack given = stack_of(node);
+    const at::Stack given = stack_of(node, env_);
     at::Stack stack = given;
     use_meta(schema, stack);
     std::vector<at::iter::PointwiseRecord> records;

@@ -488,7 +488,8 @@ std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
   return keep(make_plan(program_, inputs), inputs);
 }
 
-std::vector<IValue> Compiled::run(std::vector<IValue>& inputs) {
+std::vector<IValue> Compiled::run(std::vector<IValue>& inputs,
+                                  const std::vector<Tensor>& constants) {
   TORCH_CHECK(static_cast<int64_t>(inputs.size()) == program_.inputs, "a compiled graph takes ",
               program_.inputs, " arguments and got ", inputs.size());
   for (const IValue& value : inputs) {
@@ -497,7 +498,7 @@ std::vector<IValue> Compiled::run(std::vector<IValue>& inputs) {
   }
   BelowAutograd below;
   const std::shared_ptr<const Plan> plan = prepare(inputs);
-  return plan->run(inputs, program_.constants);
+  return plan->run(inputs, constants);
 }
 
 std::string Plan::text() const {

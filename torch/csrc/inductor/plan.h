@@ -164,7 +164,12 @@ class TORCH_API Compiled {
  public:
   explicit Compiled(Program program) : program_(std::move(program)) {}
   // Takes the tensors out of `inputs`, so that they are freed when they are used for the last time.
-  std::vector<at::IValue> run(std::vector<at::IValue>& inputs);
+  std::vector<at::IValue> run(std::vector<at::IValue>& inputs) {
+    return run(inputs, program_.constants);
+  }
+  // With other constants that look like the program's. NotLowered leaves the inputs as they are.
+  std::vector<at::IValue> run(std::vector<at::IValue>& inputs,
+                              const std::vector<at::Tensor>& constants);
   std::shared_ptr<const Plan> prepare(c10::ArrayRef<at::IValue> inputs);
   const Program& program() const { return program_; }
   std::vector<std::shared_ptr<const Plan>> plans();

@@ -36,16 +36,28 @@ enum class NumberOp : uint8_t {
   Le,
   Gt,
   Ge,
+  TrueDiv,
+  Pow,
+  And,
+  Or,
+  Not,
+  ToFloat,
+  ToInt,
+  Last = ToInt,
 };
 
 struct Node {
-  enum class Kind : uint8_t { Input, Constant, Call, Item, Number };
+  // The last three call other graphs, which only models in files have (aoti_model.h): one, one of
+  // two by the first argument, or a step as long as a condition holds.
+  enum class Kind : uint8_t { Input, Constant, Call, Item, Number, Graph, Branch, Loop };
   Kind kind = Kind::Call;
   std::string name;
   const at::OperatorEntry* op = nullptr; // Call
   std::vector<Arg> args;                 // Call: one per argument of the schema
-  int64_t index = 0;                     // Input, Constant: which one. Item: of which result
+  // Input, Constant: which one. Item: of which result. Loop: how many values go from step to step
+  int64_t index = 0;
   NumberOp number = NumberOp::Add;
+  std::vector<int32_t> graphs;
 };
 
 struct Program {
@@ -58,7 +70,16 @@ struct Program {
   // Which of its plans for CUDA are recorded as graphs (recordings.h).
   enum class Record : uint8_t { Never, LaunchBound, Always };
   Record record = Record::Never;
+
+  TORCH_API void note(const at::OperatorEntry& op); // one of its nodes calls it
 };
+
+// ---- values, for those who run programs: `env` holds those of the nodes before
+at::IValue number_result(NumberOp op, const std::vector<at::IValue>& in);
+std::vector<at::IValue> values_of(const std::vector<Arg>& args, const std::vector<at::IValue>& env);
+// The arguments of a call.
+at::Stack stack_of(const Node& node, const std::vector<at::IValue>& env);
+at::IValue item_of(const at::IValue& list, int64_t index);
 
 // Raised for what the compiler does not take; the graph is then run as it is.
 struct TORCH_API NotLowered : c10::NotImplementedError {

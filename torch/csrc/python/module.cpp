@@ -157,7 +157,7 @@ bool init_all(PyObject* m) {
          init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
          init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
          init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
-         dynamo::init_dynamo(m) && init_aot(m) && init_inductor(m) && init_jit(m) &&
+         dynamo::init_dynamo(m) && init_aot(m) && init_inductor(m) && init_aoti(m) && init_jit(m) &&
          init_devices(m) && init_backends(m) && init_bridge(m) && add_operators(m);
 }
 

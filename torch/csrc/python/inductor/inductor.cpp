@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include <torch/csrc/inductor/aoti_file.h>
 #include <torch/csrc/inductor/plan.h>
 #include <torch/csrc/inductor/recordings.h>
 #include <torch/csrc/inductor/tier.h>
@@ -105,6 +106,24 @@ void read_call(const Reader& reader, Node& node, PyObject* args, PyObject* kwarg
   }
 }
 
+// A call of other graphs: (values that a loop carries, number of a graph, ...).
+void read_graphs(const Reader& reader, Node& node, std::string_view sort, PyObject* what,
+                 PyObject* args) {
+  node.kind = sort == "graph"    ? Node::Kind::Graph
+              : sort == "branch" ? Node::Kind::Branch
+                                 : Node::Kind::Loop;
+  for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(what); i < n; ++i) {
+    const long number = PyLong_AsLong(PyTuple_GET_ITEM(what, i));
+    if (number == -1 && PyErr_Occurred()) throw python_error();
+    if (i == 0)
+      node.index = number;
+    else
+      node.graphs.push_back(static_cast<int32_t>(number));
+  }
+  for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(args); i < n; ++i)
+    node.args.push_back(reader.read_free(PyTuple_GET_ITEM(args, i)));
+}
+
 // (kind, name, what, args, kwargs) as torch._inductor.graph writes it.
 Node read_node(const Reader& reader, PyObject* entry) {
   const char *kind = nullptr, *name = nullptr;
@@ -121,6 +140,10 @@ Node read_node(const Reader& reader, PyObject* entry) {
     node.op = at::Dispatcher::singleton().find(op, overload);
     if (!node.op) raise(PyExc_ValueError, c10::str("no operator ", op, ".", overload));
     read_call(reader, node, args, kwargs);
+    return node;
+  }
+  if (PyTuple_Check(what)) {
+    read_graphs(reader, node, sort, what, args);
     return node;
   }
   const long number = PyLong_AsLong(what);
@@ -299,6 +322,15 @@ PyObject* py_recordings(PyObject* self, PyObject*) {
   });
 }
 
+// The program as files of compiled models hold it; its constants stay out.
+PyObject* py_encode(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    const std::string found =
+        inductor::encode_program(reinterpret_cast<PyCompiled*>(self)->compiled->program());
+    return PyBytes_FromStringAndSize(found.data(), static_cast<Py_ssize_t>(found.size()));
+  });
+}
+
 void dealloc_compiled(PyObject* self) {
   auto* object = reinterpret_cast<PyCompiled*>(self);
   object->compiled.~unique_ptr();
@@ -311,6 +343,7 @@ PyGetSetDef compiled_members[] = {{"_boxed_call", get_boxed, nullptr, nullptr, n
 PyMethodDef compiled_methods[] = {{"prepare", py_prepare, METH_O, nullptr},
                                   {"steps", py_steps, METH_O, nullptr},
                                   {"recordings", py_recordings, METH_NOARGS, nullptr},
+                                  {"encode", py_encode, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 // build(nodes, outputs, constants, inputs, Node, numbers, record)
@@ -331,11 +364,7 @@ PyObject* py_build(PyObject*, PyObject* args) {
     for (Py_ssize_t i = 0, n = PyList_GET_SIZE(nodes); i < n; ++i) {
       program.nodes.push_back(read_node(reader, PyList_GET_ITEM(nodes, i)));
       const Node& node = program.nodes.back();
-      if (!node.op) continue;
-      program.mutates = program.mutates || node.op->schema().is_mutable();
-      program.uses_offsets =
-          program.uses_offsets ||
-          std::string_view(node.op->name).find("as_strided") != std::string::npos;
+      if (node.op) program.note(*node.op);
     }
     for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(outputs); i < n; ++i)
       program.outputs.push_back(reader.read_free(PyTuple_GET_ITEM(outputs, i)));

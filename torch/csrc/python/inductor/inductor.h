@@ -6,5 +6,6 @@
 namespace torch::python {
 
 bool init_inductor(PyObject* module);
+bool init_aoti(PyObject* module); // torch._C._aoti
 
 } // namespace torch::python
