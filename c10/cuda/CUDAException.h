@@ -13,8 +13,8 @@ namespace c10::cuda::detail {
 [[noreturn]] inline void throw_runtime_error(cudaError_t code, const char* call, const char* file,
                                              int line) {
   (void)cudaGetLastError();
-  TORCH_CHECK(false, "CUDA error: ", cudaGetErrorString(code), " (", cudaGetErrorName(code),
-              ") from ", call, " at ", file, ":", line);
+  throw c10::Error(c10::str("CUDA error: ", cudaGetErrorString(code), " (", cudaGetErrorName(code),
+                            ") from ", call, " at ", file, ":", line));
 }
 
 } // namespace c10::cuda::detail

@@ -204,6 +204,51 @@ def test_setup_script_builds_a_module(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "plain_module.so").exists()
 
 
+LINKED_SETUP = """
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+setup(
+    name="linked_package",
+    ext_modules=[CUDAExtension("plain_module", ["plain module.cpp", "one.cu", "two.cu"], dlink=True,
+                               extra_compile_args={"cxx": [], "nvcc": ["-dc"]})],
+    cmdclass={"build_ext": BuildExtension},
+)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(cpp_extension._nvcc() is None, reason="needs nvcc")
+def test_device_code_of_two_sources_is_linked(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("setuptools")
+    write_module(tmp_path, 8)
+    (tmp_path / "one.cu").write_text("__device__ int twice(int x) { return 2 * x; }\n")
+    (tmp_path / "two.cu").write_text(
+        "extern __device__ int twice(int);\n__global__ void fill(int* x) { *x = twice(3); }\n"
+    )
+    (tmp_path / "setup.py").write_text(LINKED_SETUP)
+    paths = os.path.dirname(os.path.dirname(torch.__file__))
+    environment = {**os.environ, "PYTHONPATH": paths, "TORCH_CUDA_ARCH_LIST": "9.0"}
+    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.glob("build/**/dlink.o")) and list(tmp_path.glob("plain_module*.so"))
+
+
+def test_command_can_be_derived_from() -> None:
+    pytest.importorskip("setuptools")
+    from setuptools import Command
+
+    class Mine(cpp_extension.BuildExtension):
+        pass
+
+    assert issubclass(Mine.with_options(use_ninja=False), (Mine, Command))
+    assert cpp_extension.BuildExtension is cpp_extension.BuildExtension
+    with pytest.raises(AttributeError, match="no attribute 'BuildExtensions'"):
+        _ = cpp_extension.BuildExtensions
+
+
 KERNEL = """
 #include <ATen/ATen.h>
 #include <ATen/Dispatch_v2.h>

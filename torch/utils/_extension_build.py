@@ -21,7 +21,7 @@ NVCC_FLAGS = [
     "--expt-relaxed-constexpr",
     # What our headers have for the host only: thread-local models, and members that a later
     # specialization completes.
-    "--diag-suppress=1835,845,3357",
+    "--diag-suppress=1835,845,2388,3357",
 ]
 _ARCH_NAMES = {
     "Turing": "7.5",

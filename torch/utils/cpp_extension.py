@@ -18,7 +18,7 @@ import torch
 from torch.utils import _extension_build as _build
 
 __all__ = [
-    "BuildExtension",
+    "BuildExtension",  # noqa: F822, made by __getattr__
     "CUDAExtension",
     "CppExtension",
     "get_default_build_root",
@@ -210,14 +210,6 @@ def SyclExtension(name, sources, *args, **kwargs):
     return CppExtension(name, sources, *args, **kwargs)
 
 
-class _LazyBuildExtension(type):
-    """Makes BuildExtension a real setuptools command when it is used: setuptools is slow to import
-    and not always there."""
-
-    def __call__(cls, *args, **kwargs):
-        return cls._command()(*args, **kwargs)
-
-
 def _flags_for(extra, which: str) -> list[str]:
     """The flags of one compiler in extra_compile_args, which is a list for both or a dictionary."""
     if isinstance(extra, dict):
@@ -288,59 +280,68 @@ def _compile_extension(extension, sources, output_dir, macros, include_dirs, pre
     return [step.target for step in steps]
 
 
-class BuildExtension(metaclass=_LazyBuildExtension):
-    """The setuptools command build_ext for such extensions. Options: no_python_abi_suffix leaves
-    Python's version out of the file's name; use_ninja is accepted, since ninja is used where it
-    is installed."""
+def _build_extension_class() -> type:
+    """The class BuildExtension, made when it is first asked for: setuptools is slow to import and
+    not always there."""
+    from setuptools.command.build_ext import build_ext
 
-    @classmethod
-    def _command(cls, **options):
-        from setuptools.command.build_ext import build_ext
+    class BuildExtension(build_ext):
+        """The setuptools command build_ext for such extensions. Options: no_python_abi_suffix
+        leaves Python's version out of the file's name; use_ninja is accepted, since ninja is used
+        where it is installed."""
 
-        class command(build_ext):
-            def build_extension(self, ext) -> None:
-                usual = self.compiler.compile
+        _options: dict = {}
 
-                def compile_objects(
-                    sources,
-                    output_dir=None,
-                    macros=None,
-                    include_dirs=None,
-                    debug=0,
-                    extra_preargs=None,
-                    extra_postargs=None,
-                    depends=None,
-                ):
-                    folders = [*(include_dirs or []), *self.compiler.include_dirs]
-                    folders.append(_build.python_include())
-                    return _compile_extension(
-                        ext, sources, output_dir, macros, folders, extra_preargs, depends
-                    )
+        @classmethod
+        def with_options(cls, **options):
+            """The command with options, such as no_python_abi_suffix."""
+            return type(cls.__name__, (cls,), {"_options": {**cls._options, **options}})
 
-                extra = ext.extra_compile_args
-                for suffix in (*_build.CUDA_SUFFIXES, ".cpp", ".cc", ".cxx", ".c++"):
-                    if suffix not in self.compiler.src_extensions:
-                        self.compiler.src_extensions.append(suffix)
-                self.compiler.compile = compile_objects
-                try:
-                    super().build_extension(ext)
-                finally:
-                    self.compiler.compile = usual
-                    ext.extra_compile_args = extra
+        def build_extension(self, ext) -> None:
+            usual = self.compiler.compile
 
-            def get_ext_filename(self, ext_name):
-                name = super().get_ext_filename(ext_name)
-                if options.get("no_python_abi_suffix"):
-                    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-                    name = name.removesuffix(suffix) + ".so"
-                return name
+            def compile_objects(
+                sources,
+                output_dir=None,
+                macros=None,
+                include_dirs=None,
+                debug=0,
+                extra_preargs=None,
+                extra_postargs=None,
+                depends=None,
+            ):
+                folders = [*(include_dirs or []), *self.compiler.include_dirs]
+                folders.append(_build.python_include())
+                return _compile_extension(
+                    ext, sources, output_dir, macros, folders, extra_preargs, depends
+                )
 
-        return command
+            for suffix in (*_build.CUDA_SUFFIXES, ".cpp", ".cc", ".cxx", ".c++"):
+                if suffix not in self.compiler.src_extensions:
+                    self.compiler.src_extensions.append(suffix)
+            self.compiler.compile = compile_objects
+            try:
+                super().build_extension(ext)
+            finally:
+                self.compiler.compile = usual
 
-    @classmethod
-    def with_options(cls, **options):
-        """The command with options, such as no_python_abi_suffix."""
-        return cls._command(**options)
+        def get_ext_filename(self, ext_name):
+            name = super().get_ext_filename(ext_name)
+            if self._options.get("no_python_abi_suffix"):
+                suffix = sysconfig.get_config_var("EXT_SUFFIX")
+                name = name.removesuffix(suffix) + ".so"
+            return name
+
+    BuildExtension.__module__ = __name__
+    BuildExtension.__qualname__ = "BuildExtension"
+    return BuildExtension
+
+
+def __getattr__(name: str):
+    if name == "BuildExtension":
+        globals()[name] = _build_extension_class()
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # ---- loading at run time

@@ -17,15 +17,7 @@ inline bool canUse32BitIndexMath(const Tensor& t,
 }
 
 template <class T, class IndexType> TensorInfo<T, IndexType> getTensorInfo(const Tensor& t) {
-  TORCH_CHECK(t.dim() <= MAX_TENSORINFO_DIMS, "getTensorInfo: tensors have at most ",
-              MAX_TENSORINFO_DIMS, " dimensions here, got ", t.dim());
-  IndexType sizes[MAX_TENSORINFO_DIMS] = {}, strides[MAX_TENSORINFO_DIMS] = {};
-  for (int64_t d = 0; d < t.dim(); ++d) {
-    sizes[d] = static_cast<IndexType>(t.size(d));
-    strides[d] = static_cast<IndexType>(t.stride(d));
-  }
-  return TensorInfo<T, IndexType>(static_cast<T*>(t.data_ptr()), static_cast<int>(t.dim()), sizes,
-                                  strides);
+  return TensorInfo<T, IndexType>(static_cast<T*>(t.data_ptr()), t.sizes(), t.strides());
 }
 
 } // namespace at::cuda::detail

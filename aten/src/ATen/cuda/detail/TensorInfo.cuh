@@ -1,9 +1,11 @@
 // The geometry of a tensor that a kernel takes by value, and from the number of an element to its
 // offset.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include <c10/macros/Macros.h>
+#include <c10/util/ArrayRef.h>
 #include <c10/util/Exception.h>
 
 #define MAX_TENSORINFO_DIMS 25
@@ -12,18 +14,18 @@ namespace at::cuda::detail {
 
 template <class T, class IndexType> struct TensorInfo {
   T* data = nullptr;
-  IndexType sizes[MAX_TENSORINFO_DIMS];
-  IndexType strides[MAX_TENSORINFO_DIMS];
+  IndexType sizes[MAX_TENSORINFO_DIMS] = {};
+  IndexType strides[MAX_TENSORINFO_DIMS] = {};
   int dims = 0;
 
   TensorInfo() = default;
-  TensorInfo(T* p, int dim, const IndexType* size, const IndexType* stride) : data(p), dims(dim) {
-    TORCH_CHECK(dim >= 0 && dim <= MAX_TENSORINFO_DIMS, "CUDA tensors of more than ",
-                MAX_TENSORINFO_DIMS, " dimensions cannot be passed to this kernel, got ", dim);
-    for (int d = 0; d < dim; ++d) {
-      sizes[d] = size[d];
-      strides[d] = stride[d];
-    }
+  TensorInfo(T* memory, c10::IntArrayRef shape, c10::IntArrayRef steps) : data(memory) {
+    TORCH_CHECK(shape.size() <= MAX_TENSORINFO_DIMS && shape.size() == steps.size(),
+                "a kernel takes the geometry of tensors of up to ", MAX_TENSORINFO_DIMS,
+                " dimensions, got ", shape.size(), " sizes and ", steps.size(), " strides");
+    dims = static_cast<int>(shape.size());
+    std::copy(shape.begin(), shape.end(), sizes);
+    std::copy(steps.begin(), steps.end(), strides);
   }
   // Keeps one element of a dimension: a reduction over it iterates by hand.
   void reduceDim(int dim) {
