@@ -399,6 +399,11 @@ _LAZY = {
     "Future": "torch.futures",
     "ScriptModule": "torch.jit",
     "ScriptFunction": "torch.jit",
+    "ScriptMethod": "torch.jit",
+    "CompilationUnit": "torch.jit",
+    "FileCheck": "torch._file_check",
+    "JITException": "torch.jit._errors",
+    "ErrorReport": "torch.jit._errors",
     "PyTorchFileReader": "torch._serialization.file_reader",
     **dict.fromkeys(
         (

@@ -127,3 +127,42 @@ def test_assigning_a_python_module_to_a_scripted_one_raises():
     scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 2)))
     with pytest.raises(RuntimeError, match="Cannot re-assign"):
         setattr(scripted, "0", nn.Linear(2, 2))
+
+
+def test_compilation_unit_adds_finds_and_drops_functions():
+    unit = torch.jit.CompilationUnit("def f(x):\n    return x + 1\n")
+    again = unit.create_function("f", unit.f.graph, should_mangle=True)
+    assert {f.name for f in unit.get_functions()} == {"f", again.name}
+    assert again(torch.ones(1)).item() == 2
+    unit.drop_all_functions()
+    assert unit.find_function("f") is None
+
+
+def test_state_of_a_function_holds_the_graph_that_runs():
+    @torch.jit.script
+    def f(x):
+        return x.relu()
+
+    plans = f.get_debug_state().execution_plans
+    assert "aten::relu" in str(next(iter(plans.values())).graph)
+    assert (f.name, f.qualified_name.rpartition(".")[2]) == ("f", "f")
+
+
+def test_dump_of_a_module_shows_code_and_attributes(capsys):
+    module = torch.jit.script(torch.nn.Linear(2, 1))
+    module.dump()
+    text = capsys.readouterr().out
+    assert text.rstrip("\n") == module.dump_to_str()
+    assert "torch.linear" in text
+    assert "in_features" not in module.dump_to_str(code=False, attrs=False, params=False)
+    assert module.qualified_name.startswith("__torch__.")
+
+
+def test_names_of_torch_for_scripts_are_those_of_torch_jit():
+    assert torch.JITException is torch.jit.Error
+    assert torch.CompilationUnit is torch.jit.CompilationUnit
+    assert isinstance(torch.jit.script(torch.nn.ReLU()).forward, torch.ScriptMethod)
+    torch.FileCheck().check("a").check_not("c").run("a b")
+    torch.jit.enable_onednn_fusion(True)
+    assert torch.jit.onednn_fusion_enabled()
+    torch.jit.enable_onednn_fusion(False)

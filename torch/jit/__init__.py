@@ -341,14 +341,19 @@ def set_fusion_strategy(strategy):
     return before
 
 
-def enable_onednn_fusion(enabled) -> None:
-    """Fusions by oneDNN; there are none."""
-    return None
+_onednn_fusion = False
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Asks for fusions by oneDNN. The setting can be read back; nothing is fused by oneDNN here,
+    so that it changes no result."""
+    global _onednn_fusion
+    _onednn_fusion = bool(enabled)
 
 
 def onednn_fusion_enabled() -> bool:
-    """Whether oneDNN fuses: no."""
-    return False
+    """What enable_onednn_fusion was told last."""
+    return _onednn_fusion
 
 
 _fork, _wait = fork, wait

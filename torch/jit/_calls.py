@@ -420,13 +420,17 @@ class Calls(Forms):
 
     def compile_callee(self, function) -> None:
         """Compiles what is called; an error inside of it says from where it was called."""
+        from torch.jit._errors import ErrorReport
         from torch.jit.frontend import FrontendError
 
+        if function.is_done():
+            return
         if function.is_compiling():
             self.fail(
                 f"function '{function.name}' is called recursively. Recursive calls are not "
                 "supported"
             )
+        ErrorReport._calls.append((self, function))
         try:
             function.ensure_compiled()
         except FrontendError as e:
@@ -436,6 +440,8 @@ class Calls(Forms):
             if type(e) is not RuntimeError:
                 raise
             raise RuntimeError(f"{e}{self.called_text(function)}") from None
+        finally:
+            ErrorReport._calls.pop()
 
     def called_text(self, function) -> str:
         place = self.place()

@@ -68,6 +68,20 @@ def declaration(name: str, parameters, returns: T.Type | None) -> str:
     return f"{name}({', '.join(parts)}) -> {shown}"
 
 
+class ExecutionPlan(typing.NamedTuple):
+    """One way in which a function runs."""
+
+    graph: Graph
+
+
+class ExecutionState(typing.NamedTuple):
+    """How a function runs: its graph, and its plans by what they were made for."""
+
+    graph: Graph
+    execution_plans: dict[str, ExecutionPlan]
+    fallback: ExecutionPlan | None
+
+
 class ScriptFunction(torch._C._ScriptFunctionBase):
     """A compiled function. Calling it runs the interpreter."""
 
@@ -75,12 +89,22 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
         return super().__new__(cls)
 
     def __init__(self, name: str, qualified: str, origin) -> None:
-        self.name, self.qualified_name, self.origin = name, qualified, origin
+        self._name, self._qualified, self.origin = name, qualified, origin
         self.__name__ = name
         self.arguments: list[Parameter] = []
         self.returns: T.Type | None = None
         self._graph: Graph | None = None
         self._state = ""  # then declared, compiling, done
+
+    @property
+    def name(self) -> str:
+        """The name without the module it comes from."""
+        return self._name
+
+    @property
+    def qualified_name(self) -> str:
+        """The name as archives have it."""
+        return self._qualified
 
     def declare(self) -> None:
         """Makes the signature known."""
@@ -88,6 +112,10 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
             return
         self._state = "declared"
         self.arguments, self.returns = self.origin.signature(self)
+
+    def is_done(self) -> bool:
+        """Whether graph and code exist."""
+        return self._state == "done"
 
     def is_compiling(self) -> bool:
         """Whether its body is being compiled right now: a call from there is a recursion."""
@@ -178,8 +206,10 @@ class ScriptFunction(torch._C._ScriptFunctionBase):
         self.save(buffer, _extra_files)
         return buffer.getvalue()
 
-    def get_debug_state(self) -> object:
-        return None
+    def get_debug_state(self) -> ExecutionState:
+        """The graph that runs: there is one plan, made when the function was compiled."""
+        graph = self.inlined_graph
+        return ExecutionState(graph, {"": ExecutionPlan(graph)}, None)
 
     def _debug_flush_compilation_cache(self) -> None:
         """Code is compiled once and kept with its function."""

@@ -358,6 +358,8 @@ def add_properties(kind: ModuleType) -> None:
     for name, member in inspect.getmembers_static(kind.python):
         if not isinstance(member, property) or name in unused or name in vars(torch.nn.Module):
             continue
+        if name in vars(torch.jit.ScriptModule):
+            continue
         if kind.of_library(name):
             continue
         if getattr(member.fget, "__script_mark__", None) is not None:

@@ -100,6 +100,64 @@ class ScriptModule(torch.nn.Module, metaclass=ScriptMeta):
         local = dict(sys._getframe(1).f_locals)
         self.__dict__.setdefault("_defined_sources", []).append((src, local))
 
+    def forward_magic_method(self, method_name: str, *args, **kwargs):
+        """Calls a method such as __len__ that the scripted class defines."""
+        method = self._method(method_name)
+        if method is None:
+            raise NotImplementedError(f"{self.original_name} defines no {method_name}")
+        return method(*args, **kwargs)
+
+    @property
+    def graph(self):
+        return self.forward.graph
+
+    @property
+    def inlined_graph(self):
+        return self.forward.inlined_graph
+
+    @property
+    def code(self) -> str:
+        return self.forward.code
+
+    @property
+    def code_with_constants(self):
+        return self.forward.code_with_constants
+
+    @property
+    def original_name(self) -> str:
+        return self._script_type.name()
+
+    def graph_for(self, *args, **kwargs):
+        return self.forward.graph_for(*args, **kwargs)
+
+    def save(self, f, **kwargs) -> None:
+        from torch.jit._serialization import save
+
+        save(self, f, **kwargs)
+
+    def save_to_buffer(self, **kwargs) -> bytes:
+        import io
+
+        buffer = io.BytesIO()
+        self.save(buffer, **kwargs)
+        return buffer.getvalue()
+
+    def get_debug_state(self, *_args, **_kwargs):
+        return self.forward._function.get_debug_state()
+
+    @property
+    def qualified_name(self) -> str:
+        """The name of its type, as archives have it."""
+        return self._script_type.qualified_name
+
+    def dump_to_str(self, code: bool = True, attrs: bool = True, params: bool = True) -> str:
+        """Code, attributes and parameters as text."""
+        return self._c.dump_to_str(code, attrs, params)
+
+    def dump(self, code: bool = True, attrs: bool = True, params: bool = True) -> None:
+        """Prints what dump_to_str gives."""
+        print(self.dump_to_str(code, attrs, params))
+
 
 class RecursiveScriptModule(ScriptModule):
     """A scripted module."""
@@ -269,52 +327,10 @@ class RecursiveScriptModule(ScriptModule):
         return method
 
     @property
-    def forward_magic_method(self):
-        return self._method
-
-    @property
-    def graph(self):
-        return self.forward.graph
-
-    @property
-    def inlined_graph(self):
-        return self.forward.inlined_graph
-
-    @property
-    def code(self) -> str:
-        return self.forward.code
-
-    @property
-    def code_with_constants(self):
-        return self.forward.code_with_constants
-
-    @property
-    def original_name(self) -> str:
-        return self._script_type.name()
-
-    @property
     def _c(self):
         from torch.jit._c_module import CModule
 
         return CModule(self)
-
-    def graph_for(self, *args, **kwargs):
-        return self.forward.graph_for(*args, **kwargs)
-
-    def save(self, f, **kwargs) -> None:
-        from torch.jit._serialization import save
-
-        save(self, f, **kwargs)
-
-    def save_to_buffer(self, **kwargs) -> bytes:
-        import io
-
-        buffer = io.BytesIO()
-        self.save(buffer, **kwargs)
-        return buffer.getvalue()
-
-    def get_debug_state(self, *_args, **_kwargs):
-        return self.forward._function.get_debug_state()
 
     def extra_repr(self) -> str:
         return f"original_name={self.original_name}"

@@ -92,9 +92,10 @@ def _script_instance(obj):
 class CompilationUnit:
     """Functions compiled from a text."""
 
-    def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
+    def __init__(self, lang: str = "", _frames_up: int = 0) -> None:
         self._functions: dict[str, ScriptFunction] = {}
-        if lang is not None:
+        self._optimized = True
+        if lang:
             frame = sys._getframe(1 + _frames_up)
             self._scope = {**vars(builtins), "torch": torch, **frame.f_globals, **frame.f_locals}
             self.define(lang)
@@ -125,13 +126,36 @@ class CompilationUnit:
         return self._functions.get(name)
 
     def create_function(
-        self, name: str, graph: Graph, shouldMangle: bool = False
+        self, qualified_name: str, graph: Graph, should_mangle: bool = False
     ) -> ScriptFunction:
-        """Adds a function that runs a graph."""
+        """Adds a function that runs a graph; with should_mangle, under a name that is free."""
         from torch.jit._native_names import _create_function_from_graph
 
+        name, number = qualified_name, 0
+        while should_mangle and name in self._functions:
+            name, number = f"{qualified_name}_{number}", number + 1
         made = self._functions[name] = _create_function_from_graph(name, graph)
         return made
+
+    def drop_all_functions(self) -> None:
+        """Forgets every function; one that a program holds stays what it is."""
+        self._functions.clear()
+
+    def set_optimized(self, optimized: bool) -> None:
+        """Kept for programs that ask; code is optimized when it is compiled."""
+        self._optimized = bool(optimized)
+
+    def get_class(self, name: str):
+        """The type of the class with this qualified name, or None."""
+        from torch.jit._script_class import known_class
+
+        return known_class(name)
+
+    def get_interface(self, name: str):
+        """The type of the interface with this qualified name, or None."""
+        from torch.jit._types import InterfaceType
+
+        return InterfaceType.by_name.get(name)
 
     def get_functions(self) -> list[ScriptFunction]:
         return list(self._functions.values())

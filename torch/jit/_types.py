@@ -4,6 +4,7 @@ identity; the C++ interpreter sees them through handles that are made when first
 from __future__ import annotations
 
 import typing
+import weakref
 
 import torch
 
@@ -434,9 +435,13 @@ class InterfaceType(Type):
     """A class of which only the methods are known. `schemas` are by name."""
 
     kind_name = "InterfaceType"
+    by_name: typing.ClassVar[weakref.WeakValueDictionary[str, InterfaceType]] = (
+        weakref.WeakValueDictionary()
+    )
 
     def __init__(self, name: str, is_module: bool = False) -> None:
         super().__init__()
+        InterfaceType.by_name[name] = self
         self.name, self.is_module, self.schemas = name, is_module, {}
 
     def __repr__(self) -> str:
