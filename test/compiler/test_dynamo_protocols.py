@@ -4,6 +4,7 @@ is compared with plain Python, as it is and after a graph break."""
 
 from __future__ import annotations
 
+import builtins
 import collections
 import collections.abc
 import functools
@@ -16,6 +17,7 @@ import torch
 import torch._dynamo
 
 X = torch.arange(3.0)
+Group = vars(builtins).get("ExceptionGroup")
 log: list[object] = []
 
 
@@ -224,6 +226,8 @@ REFUSED = {
     "index of deque": lambda: collections.deque([1]).index("q"),
     "index of tuple": lambda: (1, 2).index(3),
     "next of list": lambda: next([1]),
+    "key": lambda: {}[(1, Whole)],
+    "key of set": lambda: {1}.remove((2, 3)),
     "popitem": lambda: {}.popitem(),
     "popitem of ordered": lambda: collections.OrderedDict().popitem(),
     "too many": lambda: take(1, 2, 3),
@@ -231,6 +235,13 @@ REFUSED = {
     "positional only": lambda: take(1, b=2, c=3),
     "unexpected": lambda: take(1, d=2, c=3),
     "twice": lambda: (lambda a, b=1: a)(1, a=2),
+    "keyword twice": lambda: (lambda a, b: take(1, **a, **b))({"c": 1}, {"c": 2}),
+    "throw": lambda: (lambda g: (next(g), g.throw(KeyError, "k")))(counting()),
+    "throw parts": lambda: (lambda g: (next(g), g.throw(KeyError, ("k", 2))))(counting()),
+    "group": lambda: Group("g", [IndexError]),
+    "text of a group": lambda: str(Group("g", [IndexError(1)])),
+    "call of none": lambda: (lambda a: a())(None),
+    "call of list": lambda: (lambda a: a())([1]),
     "reflected": lambda: 3 - Whole(1),
     "whole": lambda: (Whole(3) + 1, Whole(3) == 3, -Whole(2)),
 }
@@ -239,6 +250,22 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusal_is_worded_as_python_words_it(name: str) -> None:
     same(caught(REFUSED[name]))
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_division_by_a_varying_number_that_is_zero(kind: type) -> None:
+    def program(x, n):
+        seen = []
+        for i in range(3):
+            try:
+                seen.append(1 / n if i == 0 else (1 // n if i == 1 else 1 % n))
+            except ZeroDivisionError as error:
+                seen.append(str(error))
+        return x + 1, seen
+
+    compiled = torch.compile(program, backend="eager")
+    for n in (1, 2, 3, 0, 0):
+        assert ending(compiled, kind(n)) == ending(program, kind(n))
 
 
 def test_statements_that_are_refused() -> None:
@@ -301,6 +328,12 @@ class Spot:
 
     def __init__(self, a, b):
         self.a, self.b = a, b
+
+    def sum(self):
+        return self.a + self.b
+
+    def less(self):
+        return self.a - self.b
 
 
 @pytest.mark.parametrize(
@@ -431,6 +464,14 @@ def test_globals_as_a_dictionary_are_the_globals() -> None:
         seen = total
         globals().update(total=seen + 1)
         return x + total, seen
+
+    same(program)
+
+
+def test_methods_of_one_object_are_equal() -> None:
+    def program(x):
+        one, other = Spot(1, 2), Spot(1, 2)
+        return x + 1, one.sum == one.sum, one.sum == other.sum, one.sum != one.less, one.sum()
 
     same(program)
 

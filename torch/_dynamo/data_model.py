@@ -100,7 +100,12 @@ INPLACE = {
     operator.ilshift: operator.lshift,
     operator.irshift: operator.rshift,
 }
-_DIVISIONS = {operator.truediv, operator.floordiv, operator.mod}
+# What a division by zero says, of integers and with a float.
+_DIVISIONS = {
+    operator.truediv: ("division by zero", "float division by zero"),
+    operator.floordiv: ("integer division or modulo by zero", "float floor division by zero"),
+    operator.mod: ("integer modulo by zero", "float modulo"),
+}
 COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 _UNARY = {
     operator.neg: "__neg__",
@@ -349,8 +354,8 @@ class DataModel:
         """Numbers for which an operator raises are no case of the graph: a guard keeps them out,
         so that the program raises at its own place."""
         if op in _DIVISIONS and isinstance(b, SymNodeVariable) and not b.truth(self):
-            name = "modulo by zero" if op is operator.mod else "division or modulo by zero"
-            raise_error(self, ZeroDivisionError, f"integer {name}")
+            floats = any(vt.python_type() is float for vt in (a, b))
+            raise_error(self, ZeroDivisionError, _DIVISIONS[op][floats])
         if op is operator.pow and isinstance(b, SymNodeVariable):
             b.evaluate()
         elif op is operator.pow and b.value < 0 and not a.truth(self):
@@ -403,6 +408,13 @@ class DataModel:
                 )
             except Exception as error:
                 raise_observed(self, error)
+        if (
+            op in (operator.eq, operator.ne)
+            and isinstance(a, UserMethodVariable)
+            and isinstance(b, UserMethodVariable)
+        ):
+            same = a.func.is_same(b.func) and a.obj.realize().is_same(b.obj.realize())
+            return ConstantVariable(bool(same) == (op is operator.eq))
         if isinstance(a, ConstantVariable) and isinstance(a.value, str) and op is operator.mod:
             return self.percent_format(a.value, b)
         if (

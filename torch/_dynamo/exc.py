@@ -226,6 +226,13 @@ def raise_error(tx: Frame, cls: type[BaseException], *args: object) -> NoReturn:
     raise_observed(tx, cls(*args))
 
 
+def raise_key_error(tx: Frame, key: VariableTracker) -> NoReturn:
+    """Raises KeyError with the key itself inside the traced program."""
+    from torch._dynamo.variables.exceptions import ExceptionVariable
+
+    raise_value(tx, ExceptionVariable(KeyError, [key]))
+
+
 def is_of_signal(error: BaseException) -> bool:
     """Whether the handler of a signal raised an exception, which is the program's own."""
     import signal

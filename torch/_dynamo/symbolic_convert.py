@@ -612,8 +612,7 @@ def DICT_MERGE(self: Frame, ins: Instruction) -> None:
     target = self.stack[-ins.arg]
     for key, item in self.pairs(value):
         if target.lookup(self, key) is not None:
-            name = self.constant_or_text(key)
-            raise_error(self, TypeError, f"got multiple values for keyword argument {name!r}")
+            unimplemented("call", f"**{value!r}", "a keyword is given twice: Python says so")
         target.setitem(self, key, item)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.exc import unimplemented
+from torch._dynamo.exc import raise_error, unimplemented
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -92,6 +92,12 @@ class VariableTracker:
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
         """obj(...)"""
+        try:
+            kind = self.python_type()
+        except NotImplementedError:
+            kind = type
+        if not any("__call__" in base.__dict__ for base in kind.__mro__):
+            raise_error(tx, TypeError, f"{kind.__name__!r} object is not callable")
         return self.call_method(tx, "__call__", args, kwargs)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

@@ -197,6 +197,8 @@ def new_object(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTrac
         if not trace_rules.is_library_file(last.__code__.co_filename):
             unimplemented("__del__", f"{cls}", "what an object does at its end is not traced")
     if issubclass(cls, BaseException):
+        if hasattr(cls, "subgroup"):
+            unimplemented("exception group", f"{cls}", "groups of exceptions are not modelled")
         return ExceptionVariable(cls, list(args))
     if issubclass(cls, torch.nn.Module):
         from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.exc import raise_error, unimplemented
+from torch._dynamo.exc import raise_error, raise_key_error, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker, bodies
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.lists import TupleVariable
@@ -104,7 +104,7 @@ class ConstDictVariable(VariableTracker):
 
     def missing(self, tx: Frame, key: VariableTracker) -> VariableTracker:
         """What obj[key] is without such a key."""
-        raise_error(tx, KeyError, tx.constant_or_text(key))
+        raise_key_error(tx, key)
 
     def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
         hashed = key.hash_key(tx)
@@ -116,7 +116,7 @@ class ConstDictVariable(VariableTracker):
         """del obj[key]; the value it had."""
         hashed = key.hash_key(tx)
         if hashed not in self.items:
-            raise_error(tx, KeyError, tx.constant_or_text(key))
+            raise_key_error(tx, key)
         tx.mutate(self)
         return self.items.pop(hashed)[1].realize()
 
@@ -160,7 +160,7 @@ class ConstDictVariable(VariableTracker):
     ) -> VariableTracker:
         hashed = key.hash_key(tx)
         if hashed not in self.items:
-            raise_error(tx, KeyError, tx.constant_or_text(key))
+            raise_key_error(tx, key)
         tx.mutate(self)
         entry = self.items.pop(hashed)
         if last is None or last.truth(tx):

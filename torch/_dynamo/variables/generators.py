@@ -10,6 +10,7 @@ from torch._dynamo.exc import ObservedException, raise_error, raise_value, unimp
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, TRUE, ConstantVariable
 from torch._dynamo.variables.exceptions import exception_from_value
+from torch._dynamo.variables.lists import TupleVariable
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -134,7 +135,12 @@ class GeneratorVariable(VariableTracker):
         if name == "throw":
             from torch._dynamo.symbolic_convert import as_exception
 
-            value = args[1] if len(args) > 1 and not args[1].is_same(NONE) else args[0]
+            value = args[0]
+            if len(args) > 1 and not args[1].is_same(NONE):
+                value = args[1]
+                if not issubclass(value.python_type(), BaseException):
+                    parts = value.unpack(tx) if isinstance(value, TupleVariable) else [value]
+                    value = args[0].call_function(tx, parts, {})
             return self.send(tx, NONE, as_exception(tx, value))
         if name == "close":
             return self._close(tx)

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.exc import raise_error, raise_key_error, raise_observed, unimplemented
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
@@ -248,7 +248,7 @@ class InstanceDictVariable(ConstDictVariable):
     def delete(self, tx: Frame, key: VariableTracker) -> VariableTracker:
         found = self.lookup(tx, key)
         if found is None:
-            raise_error(tx, KeyError, tx.constant_or_text(key))
+            raise_key_error(tx, key)
         self.obj.generic_delattr(tx, key.as_python_constant())
         del self.items[key.hash_key(tx)]
         return found

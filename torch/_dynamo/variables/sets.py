@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.exc import raise_error, raise_key_error, raise_observed, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 
@@ -234,7 +234,7 @@ class SetVariable(VariableTracker):
         else:
             hashed = args[0].hash_key(tx)
             if name == "remove" and hashed not in self.items:
-                raise_error(tx, KeyError, tx.constant_or_text(args[0]))
+                raise_key_error(tx, args[0])
             first = NONE
         gone = self.items.pop(hashed, None)
         self.order.discard(hashed)
