@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import gc
 import sys
@@ -434,3 +435,18 @@ def test_checks_from_threads_agree() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+def test_sizes_of_tensors_under_keys_without_python_text_are_guarded() -> None:
+    torch._dynamo.reset()
+    counter = torch._dynamo.testing.CompileCounter()
+    fn = torch.compile(lambda d: d[(Color.RED, "k")] * 2, backend=counter, dynamic=True)
+    for size in (3, 4, 1):
+        given = torch.rand(size, 2)
+        assert torch.equal(fn({(Color.RED, "k"): given}), given * 2)
+    # A size of one is another graph.
+    assert counter.frame_count == 2

@@ -164,3 +164,17 @@ def test_help_lists_the_visible_names_and_all_of_them_when_asked() -> None:
     # Debug output of a log brings its artifacts, but not those that are long.
     assert not log_registry.is_off_by_default("aot_joint_graph")
     assert log_registry.is_off_by_default("bytecode")
+
+
+@pytest.mark.parametrize("artifact", ["ir_pre_fusion", "ir_post_fusion"])
+def test_loops_are_logged_once_for_each_graph(artifact, caplog) -> None:
+    with caplog.at_level(logging.DEBUG):
+        torch._logging.set_logs(**{artifact: True})
+        try:
+            torch.compile(lambda x: (x + 1).sin(), backend="inductor")(torch.ones(100, 100))
+        finally:
+            torch._logging.set_logs()
+    # A record may come to the handler by two ways.
+    texts = {id(r): r.getMessage() for r in caplog.records if r.name.endswith(f"__{artifact}")}
+    (text,) = texts.values()
+    assert "sin" in text

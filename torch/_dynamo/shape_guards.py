@@ -48,15 +48,25 @@ class ShapeCompiler:
     """Collects the steps of conditions and the slots they read."""
 
     def __init__(self, sources: list[Source]) -> None:
-        self._sources = {_plain(source.name()): source for source in sources}
+        # A key of a dictionary may be an object whose text is no Python: such a source gets a name.
+        self._names: dict[str, str] = {}
+        for source in sources:
+            if not _is_python(source.name()):
+                self._names[source.name()] = f"__source{len(self._names)}"
+        self._sources = {_plain(self._named(source.name())): source for source in sources}
         self._slots: dict[tuple[str, int, int], int] = {}
         self.steps: list[tuple[str, int]] = []
+
+    def _named(self, text: str) -> str:
+        for unwieldy, name in self._names.items():
+            text = text.replace(unwieldy, name)
+        return text
 
     def add(self, text: str) -> bool:
         """Adds a condition; False, with nothing added, if it cannot be stated."""
         steps, slots = len(self.steps), dict(self._slots)
         try:
-            self._write(ast.parse(text, mode="eval").body)
+            self._write(ast.parse(self._named(text), mode="eval").body)
         except (Unknown, SyntaxError):
             del self.steps[steps:]
             self._slots = slots
@@ -140,6 +150,14 @@ class ShapeCompiler:
 
     def _read(self, key: tuple[str, int, int]) -> None:
         self.steps.append(("slot", self._slots.setdefault(key, len(self._slots))))
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _plain(text: str) -> str:

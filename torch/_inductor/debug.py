@@ -36,6 +36,21 @@ def _logs_code() -> bool:
     return getArtifactLogger("torch._inductor.graph", "output_code").isEnabledFor(logging.DEBUG)
 
 
+def _log_loops(gm: fx.GraphModule, inputs: Sequence[object], compiled: object | None) -> None:
+    """Writes the loops before and after fusion to their artifacts, where somebody asks for them."""
+    from torch._inductor.ir_text import post_fusion, pre_fusion
+    from torch._logging import getArtifactLogger
+
+    texts = {
+        "ir_pre_fusion": lambda: pre_fusion(gm),
+        "ir_post_fusion": lambda: post_fusion(gm, _steps(inputs, compiled)),
+    }
+    for name, text in texts.items():
+        logger = getArtifactLogger("torch._inductor.debug", name)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s\n%s", name.replace("ir_", "loops ").replace("_", " "), text())
+
+
 def is_traced() -> bool:
     """Whether TORCH_TRACE asks for the code."""
     from torch._logging import _internal
@@ -63,6 +78,7 @@ class _Nothing:
         compiled: torch._C._inductor.Compiled | None,
     ) -> None:
         """The program."""
+        _log_loops(gm, inputs, compiled)
         if not _listeners and not _logs_code() and not is_traced():
             return
         code = _program(gm, inputs, _steps(inputs, compiled))
@@ -167,6 +183,7 @@ class DebugContext(_Nothing):
     ) -> None:
         from torch._inductor.ir_text import post_fusion, pre_fusion
 
+        _log_loops(gm, inputs, compiled)
         steps = _steps(inputs, compiled)
         if config.trace.ir_pre_fusion:
             self._write("ir_pre_fusion.txt", pre_fusion(gm))
