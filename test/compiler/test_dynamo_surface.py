@@ -529,3 +529,32 @@ def test_hooks_say_what_the_program_does_when_it_is_compiled_again() -> None:
         torch._dynamo.reset_recompile_user_contexts()
     noted = [m.recompile_user_contexts for m in utils.get_compilation_metrics()[-3:]]
     assert noted == [None, ["epoch 1"], ["x" * 256]]
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: torch.Tensor, factors: list, shape: tuple) -> torch.Tensor:
+        ctx.factor = factors[0] * factors[1]
+        return (x * ctx.factor).reshape(shape)
+
+    @staticmethod
+    def backward(ctx, grad: torch.Tensor) -> tuple:
+        return grad.reshape(4) * ctx.factor, None, None
+
+
+def test_function_with_its_own_derivative_takes_sequences_of_tensors() -> None:
+    def fn(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        return Scaled.apply(x, [a, a + 1], (2, 2)).sin()
+
+    results = []
+    for run in (fn, torch.compile(fn, backend="aot_eager", fullgraph=True)):
+        x = torch.arange(4.0, requires_grad=True)
+        out = run(x, torch.tensor(2.0))
+        out.sum().backward()
+        results.append((out.detach(), x.grad))
+    assert all(map(torch.equal, *results))
+
+
+def test_parts_of_the_package_are_found_without_an_import() -> None:
+    text = "import torch._dynamo; torch._dynamo.compiled_autograd._enable; torch._dynamo.pgo.load"
+    subprocess.run([sys.executable, "-c", text], check=True)

@@ -153,9 +153,10 @@ def reset_code_caches() -> None:
 
 _SUBMODULES = frozenset(
     """
-    backends bytecode_analysis bytecode_transformation comptime convert_frame debug_utils decorators
-    eval_frame guards output_graph side_effects source symbolic_convert test_case testing
-    trace_rules variables
+    backends bytecode_analysis bytecode_transformation codegen compiled_autograd comptime
+    convert_frame debug_utils decorators eval_frame guards metrics_context output_graph pgo
+    polyfills replay_record repro resume_execution side_effects source symbolic_convert test_case
+    testing trace_rules variables
     """.split()
 )
 

@@ -23,7 +23,7 @@ from torch._dynamo.variables import numpy_arrays
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.builtin import call_c_function, fold
 from torch._dynamo.variables.constant import FALSE, NONE, ConstantVariable
-from torch._dynamo.variables.lists import BaseListVariable
+from torch._dynamo.variables.lists import BaseListVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
@@ -480,14 +480,21 @@ def _stacked(data: object, options: dict[str, object]) -> torch.Tensor:
     return torch.as_tensor(data, **options).detach().reshape(())
 
 
+def _is_argument(vt: VariableTracker) -> bool:
+    """Whether a node can take a value: tensors, numbers and plain sequences of them."""
+    vt = vt.realize()
+    if isinstance(vt, ListVariable | TupleVariable):
+        return all(map(_is_argument, vt.items))
+    return isinstance(vt, TensorVariable | SymNodeVariable) or vt.is_python_constant()
+
+
 def apply_autograd_function(
     tx: Frame, cls: UserDefinedClassVariable, args: Args, kwargs: Kwargs
 ) -> VariableTracker:
     """Function.apply(...): a call in the graph, since the class defines its own derivative."""
     value = cls.value
-    for vt in args:
-        if not isinstance(vt, TensorVariable | SymNodeVariable) and not vt.is_python_constant():
-            unimplemented("autograd.Function", f"{value}", "an argument that is not a tensor")
+    if not all(map(_is_argument, args)):
+        unimplemented("autograd.Function", f"{value}", "an argument that is not a tensor")
     holder = ClassNodeVariable(tx.out.attribute_node(value.__name__, value), value)
     return tx.out.node(tx, "call_method", "apply", [holder, *args], kwargs, True)
 
