@@ -1,8 +1,8 @@
 """Random programs, compiled and as they are: results and writes to inputs must be equal bit for
 bit. The programs are those of graphs.py (views, writes, aliases, empty and 0-dim tensors) with more
 dtypes, promotion, reductions, sizes that take several tiles, and operators that are called. Each is
-traced and compiled as it is, after functionalisation, and through AOTAutograd; one with a gradient
-is also compared with its own graphs run node by node.
+traced and compiled as it is, with symbolic sizes, after functionalisation, and through AOTAutograd;
+one with a gradient is also compared with its own graphs run node by node.
 
     python tools/fuzz/compiled.py --n 20000 --seed 1
     python tools/fuzz/compiled.py --replay 17
@@ -178,6 +178,14 @@ def by_trace(program: Program, inputs: Tensors, way: Callable[..., Tensors]) -> 
     return compiled(module, inputs, strides)
 
 
+def by_symbols(program: Program, inputs: Tensors) -> Tensors:
+    others = [same_layout(t, t) for t in inputs]
+    trace = make_fx(lambda *args: program.run(list(args)), tracing_mode="symbolic")
+    module = trace(*others)
+    examples = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    return list(compile_fx_inner(module, examples)(list(inputs)))
+
+
 def by_aot(program: Program, inputs: Tensors) -> Tensors:
     run = aot_function(
         lambda *args: program.run(list(args)),
@@ -190,6 +198,7 @@ def by_aot(program: Program, inputs: Tensors) -> Tensors:
 WAYS: dict[str, Callable[[Program, Tensors], Tensors]] = {
     "compiled": lambda p, i: by_trace(p, i, lambda q, j: q.run(j)),
     "compiled functional": lambda p, i: by_trace(p, i, by_mode),
+    "compiled with symbols": by_symbols,
     "compiled by AOTAutograd": by_aot,
 }
 
