@@ -344,3 +344,31 @@ def test_max_of_a_number_and_a_tensor_is_a_number():
         return max(1, x.sum()), min(x.sum(), 2)
 
     assert f(torch.tensor([3, 4])) == (7, 2)
+
+
+class Shadowing:
+    """A class whose methods have the names of types, as sparse matrices of other packages do."""
+
+    def __init__(self, value: int):
+        self.value = value
+
+    def int(self) -> int:
+        return self.value
+
+    def plus(self, other: int, more: Optional[int] = None) -> int:  # noqa: UP045
+        return self.value + other + (0 if more is None else more)
+
+    def same(self, other: torch.Tensor) -> bool:
+        return isinstance(other, self.__class__)
+
+    def itself(self) -> bool:
+        return isinstance(self, self.__class__)
+
+
+def test_methods_named_as_types_do_not_hide_them_and_class_of_an_object_is_a_type():
+    def use(x: torch.Tensor) -> tuple[int, bool, bool]:
+        made = Shadowing(3)
+        return made.plus(made.int(), 1), made.same(x), made.itself()
+
+    torch.jit.script(Shadowing)
+    assert torch.jit.script(use)(torch.ones(1)) == (7, False, True)

@@ -333,6 +333,8 @@ class Conditions:
             and self.frame.find(node.id) is None
         ):
             return [T.AnyList if node.id == "list" else T.AnyTuple]
+        if isinstance(node, ast.Attribute) and node.attr == "__class__":
+            return [self.as_value(self.expression(node.value)).type()]
         found = self.types.of_ast(node, self, several=True)
         return list(found) if isinstance(found, tuple) else [found]
 

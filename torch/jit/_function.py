@@ -464,7 +464,7 @@ def read_signature(
     node, types, defaults, receiver, function, known: dict[str, object] | None = None
 ) -> tuple[list[Parameter], T.Type | None]:
     """Parameters and result of a function definition. `known` are annotations as objects."""
-    known = known or {}
+    known = {name: kind for name, kind in (known or {}).items() if not _is_hidden(kind)}
     args = node.args
     comment = _type_comment(node)
     listed = _check_signature(node, comment, receiver, function)
@@ -497,6 +497,12 @@ def read_signature(
     elif node.returns is not None:
         returns = types.of_ast(node.returns, None)
     return parameters, returns
+
+
+def _is_hidden(kind: object) -> bool:
+    """Whether a method of the class stands where a type is meant: after `def int(self)` in a class
+    body, annotations that say `int` are that function. The name in the source text is right."""
+    return inspect.isfunction(kind) or any(map(_is_hidden, typing.get_args(kind)))
 
 
 _SIZE_NAMES = re.compile(r"_(size|ratio)_(\d)_t")
