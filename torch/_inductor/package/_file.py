@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 from collections.abc import Sequence
@@ -49,19 +50,19 @@ class Constant:
         self.value = value
         self.folded = False
         self.in_file = True
-        self.begin = 0
 
     def raw(self) -> bytes:
         """The bytes that its strides reach."""
-        if self.value.numel() == 0:
-            return b""
-        reach = 1 + sum((n - 1) * s for n, s in zip(self.value.shape, self.value.stride(),
-                                                    strict=True))  # fmt: skip
-        size = self.value.element_size()
-        begin = self.value.storage_offset() * size
-        storage = self.value.detach().cpu().untyped_storage()
-        held = bytes(storage)
-        return held[begin : begin + reach * size]
+        held = self.value.detach().cpu()  # of dense memory, so that strides stay
+        return ctypes.string_at(held.data_ptr(), _reach(held)) if held.numel() else b""
+
+
+def _reach(value: Tensor) -> int:
+    """Bytes from the first element to the end of the last."""
+    if value.numel() == 0:
+        return 0
+    last = sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+    return (1 + last) * value.element_size()
 
 
 def laid_out(value: Tensor) -> Tensor:
@@ -208,17 +209,13 @@ def _write_constants(out: _Bytes, constants: Sequence[Constant]) -> list[bytes]:
     for constant in constants:
         raw = b"" if constant.folded or not constant.in_file else constant.raw()
         value = constant.value
-        size = len(raw)
-        if not constant.folded and not constant.in_file:
-            reach = sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
-            size = (1 + reach) * value.element_size() if value.numel() else 0
         out.text(constant.name)
         out.text(constant.fqn)
         out.pack("b", torch._C._aoti.dtype_number(value.dtype))
         out.numbers("q", tuple(value.shape))
         out.numbers("q", tuple(value.stride()))
         out.pack("BB", constant.folded, constant.in_file and not constant.folded)
-        out.pack("QQQ", begin, size, torch._C._aoti.checksum(raw))
+        out.pack("QQQ", begin, _reach(value), torch._C._aoti.checksum(raw))
         if raw:
             padding = -len(raw) % WEIGHT_ALIGNMENT
             parts += [raw, bytes(padding)]

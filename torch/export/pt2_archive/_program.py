@@ -5,6 +5,7 @@ and pickles are read as weights only."""
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 import pickle
@@ -44,7 +45,7 @@ _EXTRA = "extra/"
 def _raw(t: Tensor) -> bytes:
     """The bytes of the memory that a tensor lies in."""
     storage = t.detach().cpu().untyped_storage()
-    return bytes(storage) if storage.nbytes() else b""
+    return ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
 
 
 class _Payloads:
