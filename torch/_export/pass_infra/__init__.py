@@ -1,0 +1,1 @@
+"""What passes over exported graphs are written with."""
