@@ -152,6 +152,13 @@ def test_branches_and_loops() -> None:
     check(Function(loop), (torch.tensor(3), torch.ones(2)), (torch.tensor(0), torch.ones(2)))
 
 
+def test_operators_that_are_not_taken_are_named() -> None:
+    from torch._higher_order_ops.map import map as map_rows
+
+    with pytest.raises(NotImplementedError, match="map"):
+        packed(Function(lambda x: map_rows(lambda row: row + 1, x)), (torch.ones(3, 2),))
+
+
 def test_operators_of_other_libraries_are_called() -> None:
     @torch.library.custom_op("aoti_test::twice_plus", mutates_args=())
     def twice_plus(x: torch.Tensor, by: float) -> torch.Tensor:

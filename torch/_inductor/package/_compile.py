@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, fx
 from torch._dynamo.utils import counters
 from torch._inductor import config
+from torch._inductor.graph import NotLowered
 from torch._inductor.package._file import Constant, file_of, laid_out
 from torch._inductor.package._lower import Lowered, lower
 from torch._inductor.package._trace import Traced, trace_module
@@ -188,8 +189,11 @@ def compile_module(
         model = Lowered()
         folding = config.aot_inductor.use_runtime_constant_folding and not config.freezing
         folded = _fold_at_run_time(traced.graph, model) if folding else None
-        lower(traced.graph, model)
-        fold = -1 if folded is None else lower(folded, model)
+        try:
+            lower(traced.graph, model)
+            fold = -1 if folded is None else lower(folded, model)
+        except NotLowered as reason:
+            raise NotImplementedError(f"no model can be compiled: {reason}") from reason
         constants = _constants(traced, model)
         program, weights = file_of(traced, model, constants, fold, _metadata(traced), ranges)
     counters["inductor"]["aot_compiled"] += 1
