@@ -285,6 +285,9 @@ def _signature(op: Op, out: Op | None, kind: str) -> PySignature:
 
 
 def _rank(t: Type) -> int:
+    # Words come last: where neither is given, conv2d's padding is a number and not "valid".
+    if t.base == "str":
+        return len(_RANK)
     text = f"{'int' if t.base == 'SymInt' else t.base}{'[]' if t.is_list else ''}"
     return _RANK.index(text) if text in _RANK else 3
 

@@ -74,7 +74,7 @@ def test_shapes_on_meta():
     assert torch._int_mm(levels, levels.t()).dtype is torch.int32
 
 
-@pytest.mark.parametrize("rows", [1, 4, 7, 19])
+@pytest.mark.parametrize("rows", [1, 4, 7, 19, 130])
 @pytest.mark.parametrize("inner", [3, 64, 100])
 def test_int_mm_of_any_size_is_exact(rows, inner):
     a = torch.randint(-128, 128, (rows, inner)).to(torch.int8)

@@ -2,6 +2,7 @@
 #include <ATen/native/quantized/Int8Product.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include <ATen/parallel/Parallel.h>
 
@@ -15,6 +16,8 @@ constexpr int64_t kTileRows = 48;
 constexpr int64_t kTileBlocks = 16;
 // Multiplications below which another thread costs more than it does.
 constexpr int64_t kWork = 1 << 20;
+// Weights that a thread packs at least.
+constexpr int64_t kPacked = 1 << 16;
 } // namespace
 
 Weight::Weight(const int8_t* weights, int64_t n, int64_t k, int64_t row_stride,
@@ -22,15 +25,33 @@ Weight::Weight(const int8_t* weights, int64_t n, int64_t k, int64_t row_stride,
     : n_(n), k_(k) {
   data_.assign(static_cast<size_t>(blocks() * groups() * kGroup * kBlock), 0);
   sums_.assign(static_cast<size_t>(n), 0);
-  for (int64_t row = 0; row < n; ++row) {
-    int8_t* out = data_.data() + (row / kBlock) * groups() * kGroup * kBlock;
+  // Where the values of a row are neighbours, whole groups of it are moved at once.
+  const int64_t moved = column_stride == 1 ? k / kGroup : 0;
+  parallel_for(0, blocks(), std::max<int64_t>(1, kPacked / std::max<int64_t>(k * kBlock, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t block = begin; block < end; ++block)
+                   pack(weights, block, moved, row_stride, column_stride);
+               });
+}
+
+void Weight::pack(const int8_t* weights, int64_t block, int64_t moved, int64_t row_stride,
+                  int64_t column_stride) {
+  int8_t* out = data_.data() + block * groups() * kGroup * kBlock;
+  const int64_t first = block * kBlock, rows = std::min(kBlock, n_ - first);
+  const int8_t* in = weights + first * row_stride;
+  for (int64_t g = 0; g < moved; ++g)
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(out + (g * kBlock + row) * kGroup, in + row * row_stride + g * kGroup, kGroup);
+  for (int64_t row = 0; row < rows; ++row) {
     int32_t sum = 0;
-    for (int64_t i = 0; i < k; ++i) {
-      const int8_t value = weights[row * row_stride + i * column_stride];
-      out[(i / kGroup) * kGroup * kBlock + (row % kBlock) * kGroup + i % kGroup] = value;
+    const int8_t* values = in + row * row_stride;
+    for (int64_t i = 0; i < moved * kGroup; ++i) sum += values[i];
+    for (int64_t i = moved * kGroup; i < k_; ++i) {
+      const int8_t value = values[i * column_stride];
+      out[(i / kGroup) * kGroup * kBlock + row * kGroup + i % kGroup] = value;
       sum += value;
     }
-    sums_[static_cast<size_t>(row)] = sum;
+    sums_[static_cast<size_t>(first + row)] = sum;
   }
 }
 

@@ -59,6 +59,9 @@ class Weight {
   const std::vector<int32_t>& sums() const { return sums_; }
 
  private:
+  // One block; of each row the first `moved` groups are neighbours in memory.
+  void pack(const int8_t* weights, int64_t block, int64_t moved, int64_t row_stride,
+            int64_t column_stride);
   int64_t n_ = 0, k_ = 0;
   std::vector<int8_t> data_;
   std::vector<int32_t> sums_;

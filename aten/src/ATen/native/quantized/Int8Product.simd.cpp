@@ -1,6 +1,9 @@
 // Tiles of sums. With AVX-512 VNNI one instruction adds four products to each of 16 columns; a
 // micro-kernel keeps 6 rows x 64 columns of sums in registers. AVX2 widens to 16 bits first, which
 // is exact where the instruction for bytes would saturate. See Int8Product.h.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("vect-cost-model=dynamic") // for loops whose length is not known
+#endif
 #include <ATen/native/quantized/Int8Product.h>
 
 #include <cmath>

@@ -1,5 +1,9 @@
-// Plain loops that the compiler turns into registers of any width; compiled without contraction of
-// products and sums, which would change how ties round. See Levels.h.
+// Plain loops that the compiler turns into registers of any width, which it does for loops of any
+// length only when asked; compiled without contraction of products and sums, which would change how
+// ties round. See Levels.h.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("vect-cost-model=dynamic")
+#endif
 #include <ATen/native/quantized/Levels.h>
 
 #include <cmath>
@@ -45,23 +49,23 @@ template <class T> void dequantize(const void* in, float* values, int64_t n, Sca
 
 void bounds(const float* values, int64_t n, float* least, float* greatest) {
   constexpr int kLanes = 32;
-  float low[kLanes], high[kLanes];
+  float low[kLanes], high[kLanes], odd[kLanes]; // odd: 1 where a lane has seen NaN
   for (int k = 0; k < kLanes; ++k) {
+    odd[k] = 0;
     low[k] = std::numeric_limits<float>::infinity();
     high[k] = -std::numeric_limits<float>::infinity();
   }
   int64_t i = 0;
   bool nan = false;
   for (; i + kLanes <= n; i += kLanes) {
-    bool any = false;
     for (int k = 0; k < kLanes; ++k) {
       const float v = values[i + k];
       low[k] = v < low[k] ? v : low[k];
       high[k] = v > high[k] ? v : high[k];
-      any |= v != v;
+      odd[k] = v != v ? 1.0f : odd[k];
     }
-    nan |= any;
   }
+  for (int k = 0; k < kLanes; ++k) nan |= odd[k] != 0;
   for (; i < n; ++i) {
     const float v = values[i];
     low[0] = v < low[0] ? v : low[0];

@@ -8,6 +8,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/Checks.h>
 #include <ATen/native/OutputBuilder.h>
+#include <ATen/native/quantized/Int8Product.h>
 #include <ATen/native/quantized/Native.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
@@ -123,9 +124,45 @@ void meta_weight_int4pack_mm_for_cpu(OutputBuilder& out, const Tensor& self, con
 namespace at::native {
 using namespace at::quantized::weight_only;
 
+namespace {
+// Rows from which packing the weights pays.
+constexpr int64_t kPackedRows = 128;
+
+// Signed levels become unsigned ones, 128 above; sums of the weights take that off again.
+void packed_product(const Tensor& self, const Tensor& mat2, int32_t* out) {
+  const int64_t m = self.size(0), k = self.size(1), n = mat2.size(1);
+  const int64_t stride = quantized::int8::padded(k);
+  const bool is_signed = self.scalar_type() == kChar;
+  const uint8_t flip = is_signed ? 0x80 : 0;
+  const Tensor a = self.contiguous();
+  const auto* in = static_cast<const uint8_t*>(a.data_ptr());
+  std::vector<uint8_t> rows(static_cast<size_t>(m * stride));
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < k; ++j)
+      rows[static_cast<size_t>(i * stride + j)] = in[i * k + j] ^ flip;
+  const quantized::int8::Weight packed(static_cast<const int8_t*>(mat2.data_ptr()), n, k,
+                                       mat2.stride(1), mat2.stride(0));
+  std::vector<int32_t> offset(static_cast<size_t>(n), 0);
+  if (is_signed)
+    for (size_t j = 0; j < offset.size(); ++j) offset[j] = 128 * packed.sums()[j];
+  quantized::int8::Epilogue epilogue;
+  epilogue.offset = offset.data();
+  epilogue.out = out;
+  epilogue.stride = n;
+  quantized::int8::multiply(rows.data(), stride, m, packed, epilogue,
+                            quantized::int8::table().integers);
+}
+} // namespace
+
 void _int_mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   const int64_t m = self.size(0), k = self.size(1), n = mat2.size(1);
   if (m == 0 || n == 0) return;
+  const Tensor result = out.is_contiguous() ? out : at::detail::empty(out.sizes(), kInt);
+  if (m >= kPackedRows && k > 0) {
+    packed_product(self, mat2, result.data_ptr<int32_t>());
+    if (!result.is_same(out)) out.copy_(result);
+    return;
+  }
   const Tensor a = self.contiguous(), w = mat2.transpose(0, 1).contiguous();
   // Signed levels become unsigned ones that are 128 too large; unsigned ones lie 128 above what the
   // kernel takes off, which a row of sums puts back.
@@ -137,7 +174,6 @@ void _int_mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
     for (int64_t i = 0; i < m * k; ++i) moved[static_cast<size_t>(i)] = in[i] ^ 0x80;
     in = moved.data();
   }
-  const Tensor result = out.is_contiguous() ? out : at::detail::empty(out.sizes(), kInt);
   const auto* weights = static_cast<const int8_t*>(w.data_ptr());
   constexpr int64_t kColumns = 64;
   parallel_for(0, (n + kColumns - 1) / kColumns, grain(m * k * kColumns),
