@@ -181,3 +181,14 @@ def test_kernels_are_launched_in_pieces_of_the_grid():
     assert list(ops.ptr_stride_extractor(b))[1:] == [2, 1]
     with pytest.raises(ValueError, match="not broadcastable"):
         ops.broadcast_batch_dims("f", torch.ones(2, 3, 3), torch.ones(4, 3, 3))
+
+
+def test_convolution_without_padding_is_the_overload_with_numbers():
+    class Plain(torch.nn.Module):
+        def forward(self, x, w):
+            return torch.conv2d(x, w), torch.conv2d(x, w, padding="valid")
+
+    given = (torch.randn(1, 3, 4, 4), torch.randn(2, 3, 1, 1))
+    graph = torch.export.export(Plain(), given).module().graph
+    called = [str(n.target) for n in graph.nodes if n.op == "call_function"]
+    assert called == ["aten.conv2d.default", "aten.conv2d.padding"]

@@ -66,6 +66,8 @@ UNCOVERED = {
     "_addmm_activation": "addmm and an activation; test/dispatch/test_function_schema.py",
     "_int_mm": "takes 8-bit integers only; test/ops/test_ops_integer_products.py",
     "_weight_int8pack_mm": "takes 8-bit weights only; test/ops/test_ops_integer_products.py",
+    "_weight_int4pack_mm_for_cpu": "takes packed weights; test/quantized/test_weight_only.py",
+    "_convert_weight_to_int4pack_for_cpu": "packs weights; test/quantized/test_weight_only.py",
     "_standard_gamma_grad": _BACKWARD,
     "embedding_renorm": "writes into the table it reads; test/ops/test_ops_embedding.py",
 }
