@@ -89,3 +89,19 @@ def test_outputs_of_modules_with_the_same_name_are_paired(models):
     for pair in found.values():
         assert len(pair["float"]) == len(pair["quantized"]) == 1
         assert measures.compute_sqnr(pair["float"][0], pair["quantized"][0]) > 20
+
+
+def test_a_fused_module_is_compared_as_a_whole():
+    model = torch.nn.Sequential(QuantStub(), torch.nn.Conv2d(3, 3, 1), torch.nn.ReLU()).eval()
+    model = torch.ao.quantization.fuse_modules(model, [["1", "2"]])
+    model.qconfig, x = default_qconfig, torch.randn(2, 3, 4, 4)
+    prepared = prepare(copy.deepcopy(model))
+    prepared(x)
+    found = suite.compare_model_outputs(model, convert(prepared), x)
+    assert set(found) == {"0.stats", "1.stats"}
+
+
+def test_synchronised_normalisation_keeps_the_configuration():
+    norm = torch.nn.BatchNorm2d(2)
+    norm.qconfig = default_qconfig
+    assert torch.nn.SyncBatchNorm.convert_sync_batchnorm(norm).qconfig is default_qconfig

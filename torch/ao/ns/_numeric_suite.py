@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.ao.nn import quantized as nnq
+from torch.ao.nn.intrinsic import _FusedModule
 from torch.ao.nn.quantized import dynamic as nnqd
 from torch.ao.quantization.quantization_mappings import get_default_compare_output_module_list
 
@@ -214,7 +215,8 @@ def compare_model_stub(
 def _attach(model: nn.Module, logger_cls: Callable, allow_list: set) -> None:
     for child in list(model.modules()):
         leaf = not any(name != _LOGGER for name in child._modules)
-        wanted = leaf or type(child) in NON_LEAF_MODULE_TO_ADD_OBSERVER_ALLOW_LIST
+        whole = (*NON_LEAF_MODULE_TO_ADD_OBSERVER_ALLOW_LIST, _FusedModule)
+        wanted = leaf or isinstance(child, whole)
         if isinstance(child, (nnq.FloatFunctional, nnq.QFunctional)):
             child.activation_post_process = logger_cls()
         elif wanted and type(child) in allow_list and not isinstance(child, nnq.DeQuantize):
