@@ -42,8 +42,15 @@ class _KindOfType(type):
 
 
 def _kind(name: str) -> _KindOfType:
+    def get(*parts):
+        """The type with these parts; there is one of each."""
+        from torch.jit import _types
+
+        return getattr(_types, name).of(*parts)
+
     text = "Types of this kind; isinstance tells."
-    return _KindOfType(name, (), {"__module__": "torch._C", "__doc__": text})
+    body = {"__module__": "torch._C", "__doc__": text, "get": staticmethod(get)}
+    return _KindOfType(name, (), body)
 
 
 for _name in (

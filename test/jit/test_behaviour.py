@@ -166,3 +166,13 @@ def test_names_of_torch_for_scripts_are_those_of_torch_jit():
     torch.jit.enable_onednn_fusion(True)
     assert torch.jit.onednn_fusion_enabled()
     torch.jit.enable_onednn_fusion(False)
+
+
+def test_kinds_of_types_give_their_types():
+    @torch.jit.script
+    def f(x, n: int):
+        return x + n
+
+    kinds = [value.type() for value in f.graph.inputs()]
+    assert kinds[0] is torch.TensorType.get()
+    assert isinstance(kinds[1], torch.IntType)

@@ -451,7 +451,7 @@ def _check_signature(node, comment, receiver, function) -> list[ast.arg]:
         )
     listed = [*args.posonlyargs, *args.args]
     if receiver is not None and not listed:
-        raise RuntimeError(f"the method '{function.name}' does not have a self argument")
+        raise RuntimeError(f"methods must have a self argument: '{function.name}' has none")
     if comment and len(comment[0]) != len(listed) - (receiver is not None):
         raise RuntimeError(
             f"Number of type annotations ({len(comment[0])}) did not match the number of function "
