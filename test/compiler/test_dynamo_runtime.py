@@ -4,6 +4,7 @@ are one where they were two, what stays alive, what is imported."""
 from __future__ import annotations
 
 import collections
+import functools
 import gc
 import importlib.util
 import pathlib
@@ -210,6 +211,25 @@ def test_objects_of_a_call_are_freed_without_the_collector() -> None:
         assert ref() is None
     finally:
         gc.enable()
+
+
+def test_names_for_objects_without_a_name_go_with_what_was_compiled() -> None:
+    space: dict[str, object] = {"torch": torch}
+    other: dict[str, object] = {"factor": torch.full((2,), 3.0)}
+    exec("def scaled(x):\n    return x * factor", other)
+    # The trace reads what is behind the cache, to which no source leads.
+    space["scaled"] = functools.lru_cache(other["scaled"])
+    exec("def main(x):\n    return scaled(x) + 1", space)
+    before, names = weakref.ref(other["factor"]), set(space)
+    compiled = torch.compile(space["main"], backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [4, 4]
+    assert set(space) > names
+    del space["scaled"]
+    other.clear()
+    torch._dynamo.reset()
+    gc.collect()
+    assert set(space) < names
+    assert before() is None
 
 
 def test_function_and_what_it_used_die_without_reset() -> None:

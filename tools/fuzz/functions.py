@@ -283,7 +283,7 @@ def main() -> int:
         if found is not None:
             wrong += 1
             print(f"--- seed {seed}\n{found}\n", flush=True)
-        if done % 500 == 0 or done == given.count:
+        if done % 100 == 0 or done == given.count:
             spent, used = time.monotonic() - start, time.process_time()
             print(
                 f"{done} functions from seed {given.seed}, {checker.compiled} compiled variants, "

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard
 from torch._dynamo import compile_log, config, decorators, trace_rules
+from torch._dynamo.aliases import Aliases
 from torch._dynamo.exc import (
     InternalTorchDynamoError,
     SkipFrame,
@@ -183,6 +184,8 @@ class ConvertFrame:
             compile_log.guards(root, texts, found.guards)
             entry = CompiledEntry(made, root, self.backend, fn_globals, found.has_break)
             entry.compile_id = CompileContext.current_compile_id()
+            if found.out.aliases:
+                entry.aliases = Aliases(fn_globals, found.out.aliases)
             entry.guard_texts = texts
             entry.text = found.text
             _count(found, texts, metrics)

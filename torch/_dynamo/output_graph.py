@@ -23,6 +23,7 @@ from torch._dynamo.exc import (
 )
 from torch._dynamo.guards import GuardRecord
 from torch._dynamo.side_effects import SideEffects
+from torch._dynamo.source import GlobalSource
 from torch._dynamo.utils import dynamo_timed
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
@@ -100,6 +101,8 @@ class OutputGraph:
 
     def __init__(self, root_globals: dict[str, object], options: Options) -> None:
         self.root_globals = root_globals
+        # Names that were added to the globals for objects of the program.
+        self.aliases: set[str] = set()
         self.options = options
         self.graph = self.root = torch.fx.Graph()
         # Graphs of functions that are being traced for an operator, with what they lifted.
@@ -186,6 +189,12 @@ class OutputGraph:
         key = (source, kind, mark)
         if key not in self.guards:
             self.guards[key] = GuardRecord(source, kind, value)
+
+    def alias(self, name: str, value: object) -> GlobalSource:
+        """A global name for an object to which no other leads."""
+        self.root_globals[name] = value
+        self.aliases.add(name)
+        return GlobalSource(name)
 
     def cell(self, real: types.CellType, name: str, source: Source | None) -> CellVariable:
         """The tracker of an existing cell."""

@@ -435,8 +435,7 @@ def global_source(self: Frame, name: str, value: object) -> object:
     if self.fn is not None and self.fn.source is not None:
         return GetItemSource(AttrSource(self.fn.source, "__globals__"), name)
     alias = f"__globals_{id(self.globals)}"
-    self.out.root_globals.setdefault(alias, self.globals)
-    return GetItemSource(GlobalSource(alias), name)
+    return GetItemSource(self.out.alias(alias, self.globals), name)
 
 
 def STORE_GLOBAL(self: Frame, ins: Instruction) -> None:

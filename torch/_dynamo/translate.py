@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo import compile_log, decorators
+from torch._dynamo.aliases import drop_unread
 from torch._dynamo.bytecode import program_of
 from torch._dynamo.codegen import Codegen
 from torch._dynamo.exc import (
@@ -496,6 +497,7 @@ def _attempt(
         frame.forget()
         out.release()
         if made is None:
+            drop_unread(out.root_globals, out.aliases)
             out.forget()
 
 

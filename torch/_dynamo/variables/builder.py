@@ -25,7 +25,6 @@ from torch._dynamo.source import (
     AttrSource,
     DictKeySource,
     GetItemSource,
-    GlobalSource,
     TensorProperty,
     TensorPropertySource,
     TupleIteratorGetItemSource,
@@ -672,9 +671,7 @@ def _plain_subclass(value: torch.Tensor) -> bool:
 
 
 def _constant_tensor(tx: Frame, value: torch.Tensor) -> VariableTracker:
-    alias = f"_tensor_constant_{id(value)}"
-    tx.out.root_globals[alias] = value
-    return wrap_tensor(tx, value, GlobalSource(alias))
+    return wrap_tensor(tx, value, tx.out.alias(f"_tensor_constant_{id(value)}", value))
 
 
 def bind_symbols(tx: Frame, fake: torch.Tensor, source: Source, value: torch.Tensor) -> None:
