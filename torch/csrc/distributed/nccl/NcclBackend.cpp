@@ -155,6 +155,7 @@ class NcclBackend final : public Backend {
   c10::Device device_of(const Collective& call) const;
   // Puts the operation on the stream. Returns memory that must live until it is done.
   std::vector<at::Tensor> enqueue(const Collective& call, Comm comm, void* stream);
+  void listed(const Collective& call, Comm comm, void* stream, int type, int op);
   void exchange(const Collective& call, Comm comm, void* stream);
   void rooted(const Collective& call, Comm comm, void* stream);
   void watch();
@@ -332,25 +333,8 @@ std::vector<at::Tensor> NcclBackend::enqueue(const Collective& call, Comm comm, 
     });
     break;
   case OpType::ReduceScatter:
-    // As many reductions as there are ranks, each to its own; they run as one.
-    grouped(comm, [&] {
-      for (int i = 0; i < size_; ++i) {
-        const auto& in = call.inputs[static_cast<size_t>(i)];
-        void* out = i == rank_ ? call.outputs[0].data_ptr() : in.data_ptr();
-        check(nccl_->ncclReduce(in.data_ptr(), out, count(in), type, op, i, comm, stream),
-              "ncclReduce", comm);
-      }
-    });
-    break;
   case OpType::AllGather:
-    grouped(comm, [&] {
-      for (int i = 0; i < size_; ++i) {
-        const auto& out = call.outputs[static_cast<size_t>(i)];
-        const void* in = i == rank_ ? call.inputs[0].data_ptr() : out.data_ptr();
-        check(nccl_->ncclBroadcast(in, out.data_ptr(), count(out), type, i, comm, stream),
-              "ncclBroadcast", comm);
-      }
-    });
+    listed(call, comm, stream, type, op);
     break;
   case OpType::AllToAll:
   case OpType::AllToAllBase:
@@ -381,6 +365,27 @@ std::vector<at::Tensor> NcclBackend::enqueue(const Collective& call, Comm comm, 
   }
   if (scales) check(nccl_->ncclRedOpDestroy(op, comm), "ncclRedOpDestroy", comm);
   return kept;
+}
+
+// One tensor for each rank: as many reductions, or broadcasts, as there are ranks, run as one.
+void NcclBackend::listed(const Collective& call, Comm comm, void* stream, int type, int op) {
+  const bool reduces = call.type == OpType::ReduceScatter;
+  grouped(comm, [&] {
+    for (int i = 0; i < size_; ++i) {
+      const auto& one = (reduces ? call.inputs : call.outputs)[static_cast<size_t>(i)];
+      const auto count = static_cast<size_t>(one.numel());
+      const bool mine = i == rank_;
+      if (reduces) {
+        void* out = mine ? call.outputs[0].data_ptr() : one.data_ptr();
+        check(nccl_->ncclReduce(one.data_ptr(), out, count, type, op, i, comm, stream),
+              "ncclReduce", comm);
+      } else {
+        const void* in = mine ? call.inputs[0].data_ptr() : one.data_ptr();
+        check(nccl_->ncclBroadcast(in, one.data_ptr(), count, type, i, comm, stream),
+              "ncclBroadcast", comm);
+      }
+    }
+  });
 }
 
 // Every rank sends a part to each and receives one from each.
