@@ -304,4 +304,14 @@ TEST(Dispatch, UnlistedDtypeRaises) {
   EXPECT_THROW(size(at::kLong), c10::NotImplementedError);
 }
 
+TEST(ParameterList, ListsAreJoinedUnderTheNumbersThatFollow) {
+  torch::nn::ParameterList a(torch::ones(1), torch::ones(2)), b(torch::ones(3), torch::ones(4));
+  a->extend(*b);
+  *a += *b;
+  a->extend(std::vector<torch::Tensor>{torch::ones(5)});
+  std::vector<int64_t> sizes;
+  for (const auto& item : a->named_parameters()) sizes.push_back(item.value().numel());
+  EXPECT_EQ(sizes, (std::vector<int64_t>{1, 2, 3, 4, 3, 4, 5}));
+}
+
 } // namespace

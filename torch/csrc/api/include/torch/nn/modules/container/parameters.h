@@ -26,8 +26,15 @@ class TORCH_API ParameterListImpl : public Cloneable<ParameterListImpl> {
   void append(const OrderedDict<std::string, Tensor>::Item& pair) {
     register_parameter(pair.key(), pair.value(), pair.value().requires_grad());
   }
+  // Appends what a container of tensors, or another list, holds, under the numbers that follow.
   template <class Container> void extend(const Container& container) {
-    for (const auto& parameter : container) append(parameter);
+    using Item = OrderedDict<std::string, Tensor>::Item;
+    for (const auto& parameter : container) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(parameter)>, Item>)
+        append(parameter.value());
+      else
+        append(parameter);
+    }
   }
   // Appends the parameters of another list, under the numbers that follow.
   ParameterListImpl& operator+=(const ParameterListImpl& other) {
