@@ -23,7 +23,7 @@ def sources() -> str:
 
 def test_every_setting_is_read_where_it_decides_and_nowhere_else():
     text = sources()
-    attributes = set(re.findall(r"\bconfig\.((?:(?:cpp|trace|triton)\.)?\w+)", text))
+    attributes = set(re.findall(r"\bconfig\.((?:(?:aot_inductor|cpp|trace|triton)\.)?\w+)", text))
     words = set(re.findall(r"\"([\w.]+)\"", text))
     names = set(config.get_config_copy())
     idle = settings.without_effect()

@@ -346,14 +346,14 @@ PyMethodDef compiled_methods[] = {{"prepare", py_prepare, METH_O, nullptr},
                                   {"encode", py_encode, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
-// build(nodes, outputs, constants, inputs, Node, numbers, record)
+// build(nodes, outputs, constants, inputs, Node, numbers, record=0)
 PyObject* py_build(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *nodes = nullptr, *outputs = nullptr, *constants = nullptr, *type = nullptr,
              *numbers = nullptr;
     Py_ssize_t inputs = 0;
     int record = 0;
-    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!i:build", &PyList_Type, &nodes, &PyTuple_Type, &outputs,
+    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!|i:build", &PyList_Type, &nodes, &PyTuple_Type, &outputs,
                           &PyList_Type, &constants, &inputs, &PyType_Type, &type, &PyDict_Type,
                           &numbers, &record))
       throw python_error();
@@ -383,7 +383,7 @@ PyObject* py_build(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"build", py_build, METH_VARARGS,
-     "build(nodes, outputs, constants, inputs, Node, numbers, record): a compiled function of a "
+     "build(nodes, outputs, constants, inputs, Node, numbers, record=0): a compiled function of a "
      "list"},
     {"set_compiler", py_set_compiler, METH_VARARGS,
      "set_compiler(hook, elements): who compiles kernels that ran over so many elements"},
