@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 import time
 import weakref
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ _CHANNELS = 16
 _MOST_RANKS = 256
 _PAD_WORDS = _CHANNELS * _MOST_RANKS
 _PAD_BYTES = 4 * _PAD_WORDS
-_FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None
 _TIMEOUT_MS = 30_000
 
 _enabled: set[str] = set()
@@ -43,31 +41,22 @@ def is_symm_mem_enabled_for_group(group_name: str) -> bool:
 
 
 class _Allocation:
-    """A file of shared memory: flags, then data. It loses its name when all have mapped it."""
+    """Shared memory without a name: flags, then data. The other ranks open it through this process,
+    until all have mapped it; nothing is left behind however the process ends."""
 
     def __init__(self, nbytes: int) -> None:
-        handle, self.path = tempfile.mkstemp(prefix="cresset-symm-", dir=_FOLDER)
-        try:
-            # Memory that is promised and not there would be a crash later.
-            os.posix_fallocate(handle, 0, _PAD_BYTES + max(nbytes, 1))
-        except OSError:
-            os.unlink(self.path)
-            raise
-        finally:
-            os.close(handle)
+        handle = os.memfd_create("cresset-symm")
+        self._finalizer = weakref.finalize(self, os.close, handle)
+        # Memory that is promised and not there would be a crash later.
+        os.posix_fallocate(handle, 0, _PAD_BYTES + max(nbytes, 1))
+        self.path = f"/proc/{os.getpid()}/fd/{handle}"
         self.nbytes = nbytes
         self.memory = _mapped(self.path, nbytes)
         self.handles: dict[str, SymmetricMemory] = {}
-        self._finalizer = weakref.finalize(self, _unlink, self.path)
 
-    def forget_name(self) -> None:
+    def close(self) -> None:
         """Everybody has it."""
         self._finalizer()
-
-
-def _unlink(path: str) -> None:
-    if os.path.exists(path):
-        os.unlink(path)
 
 
 def _mapped(path: str, nbytes: int) -> Tensor:
@@ -219,9 +208,9 @@ def rendezvous(tensor: Tensor, group: Any = None) -> SymmetricMemory:
             for rank, (path, nbytes) in enumerate(every)
         ]
     finally:
-        # Whoever cannot map lets the others know by leaving; none may unlink before all have.
+        # Whoever cannot map lets the others know by leaving; none may close before all have.
         _core.barrier(pg)
-    own.forget_name()
+    own.close()
     made = own.handles[pg.group_name] = SymmetricMemory(pg, own, memories)
     _enabled.add(pg.group_name)
     return made
