@@ -11,8 +11,6 @@ _DEFINED = {
     "aten": {
         "size(Tensor self) -> int[]": lambda x: list(x.size()),
         "stride(Tensor self) -> int[]": lambda x: list(x.stride()),
-        "sym_size(Tensor self) -> SymInt[]": lambda x: list(x.size()),
-        "sym_stride(Tensor self) -> SymInt[]": lambda x: list(x.stride()),
     },
     "prim": {
         "device(Tensor a) -> Device": lambda x: x.device,

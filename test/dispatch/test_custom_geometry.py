@@ -1,5 +1,8 @@
 """Subclasses that answer questions about their shape, device and layout in __torch_dispatch__."""
 
+import subprocess
+import sys
+
 import pytest
 
 import torch
@@ -116,3 +119,11 @@ def test_wrapper_has_a_storage_to_compare_but_no_memory():
     for access in (storage.data_ptr, storage.tolist, lambda: bytes(storage), storage.clone):
         with pytest.raises((RuntimeError, TypeError)):
             access()
+
+
+def test_questions_are_operators_whichever_module_is_loaded_first():
+    ask = "print(torch.ops.aten.sym_size.default(torch.ones(2, 3)))"
+    for lines in (("import torch._custom_geometry", ask), (ask, "import torch._custom_geometry")):
+        code = "\n".join(("import torch", *lines, "print(torch.ops.aten.size.default(torch.ones(4)))"))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout == "[2, 3]\n[4]\n", done.stderr
