@@ -42,19 +42,24 @@ EMULATED = not _gpu_present()
 _folder = _emulator_folder()
 
 
-def _cache_settings(folder):
+def _cache_settings(folder, dry):
     # What the emulator compiles is no machine code of a GPU: it must not meet the user's own cache.
+    # Without computing it compiles nothing, and those empty programs must not meet the others.
     return {
         "CRESSET_EMULATOR_CACHE": str(folder / "programs"),
-        "CRESSET_CACHE_DIR": str(folder / "cache"),
+        "CRESSET_CACHE_DIR": str(folder / ("cache-dry" if dry else "cache")),
     }
+
+
+def _is_dry():
+    return bool(os.environ.get("CRESSET_EMULATOR_DRY"))
 
 
 def emulator_environment(**settings):
     environment = dict(os.environ)
     paths = [str(_folder), environment.get("LD_LIBRARY_PATH", "")]
     environment["LD_LIBRARY_PATH"] = ":".join(p for p in paths if p)
-    environment |= _cache_settings(_folder)
+    environment |= _cache_settings(_folder, settings.get("DRY") or _is_dry())
     environment |= {f"CRESSET_EMULATOR_{name}": str(value) for name, value in settings.items()}
     return environment
 
@@ -83,7 +88,7 @@ if EMULATED:
         )
     # A process that was given folders of its own, by `emulator_environment`, keeps them.
     if "CRESSET_EMULATOR_CACHE" not in os.environ:
-        os.environ.update(_cache_settings(_folder))
+        os.environ.update(_cache_settings(_folder, _is_dry()))
     for _name in LIBRARIES:
         ctypes.CDLL(str(_folder / _name))
 
