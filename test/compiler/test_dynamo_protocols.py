@@ -468,6 +468,16 @@ def test_globals_as_a_dictionary_are_the_globals() -> None:
     same(program)
 
 
+def test_view_of_a_dictionary_that_comes_over_a_break_has_its_length() -> None:
+    def program(x, view):
+        try:
+            return x + 1, len(view)
+        except TypeError as error:
+            return x + 2, str(error)
+
+    same(program, lambda: {1: 2, 3: 4}.keys())
+
+
 def test_methods_of_one_object_are_equal() -> None:
     def program(x):
         one, other = Spot(1, 2), Spot(1, 2)

@@ -761,6 +761,8 @@ class DataModel:
                 return ConstantVariable(len(vt.as_python_constant()))
             except TypeError as error:
                 raise_observed(self, error)
+        if class_attribute(vt.python_type(), "__len__") is not _MISSING:
+            unimplemented("len", repr(vt), "the length of this object is not known while tracing")
         raise_error(self, TypeError, f"object of type {vt.python_type().__name__!r} has no len()")
 
     def pairs(self, vt: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
