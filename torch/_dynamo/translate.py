@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
+from torch import _guards
 from torch._dynamo import compile_log, decorators
 from torch._dynamo.aliases import drop_unread
 from torch._dynamo.bytecode import program_of
@@ -479,6 +480,7 @@ def _attempt(
         None if restart is None else restart.reason,
     )
     made: Translation | None = None
+    outer = _guards._local.tracing_context
     try:
         with _settings(), tracing(out.tracing_context):
             function_modes.take_over_open_modes(frame)
@@ -494,6 +496,8 @@ def _attempt(
             raise
         raise SkipFrame(str(error)) from error
     finally:
+        # Once more without a call: a handler may have raised before the context was left.
+        _guards._local.tracing_context = outer
         frame.forget()
         out.release()
         if made is None:
