@@ -117,39 +117,6 @@ def alarms() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def test_signal_at_any_moment_of_a_compilation_leaves_nothing() -> None:
-    # In a process of its own: what a handler breaks here must not reach other tests.
-    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-
-
-def interrupt_at_many_moments() -> None:
-    def handler(number: int, frame: types.FrameType | None) -> None:
-        raise Alarm
-
-    signal.signal(signal.SIGALRM, handler)
-    wanted = program(X, Holder())
-    torch.compile(program, backend="eager")(X, Holder())
-    before, hits = state(), 0
-    torch._dynamo.reset()
-    start = time.perf_counter()
-    torch.compile(program, backend="eager")(X, Holder())
-    whole = time.perf_counter() - start
-    for i in range(60):
-        torch._dynamo.reset()
-        compiled = torch.compile(program, backend="eager")
-        signal.setitimer(signal.ITIMER_REAL, whole * (i + 1) / 55)
-        try:
-            compiled(X, Holder())
-        except Alarm:
-            hits += 1
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        assert state() == before
-        assert torch.equal(compiled(X, Holder()), wanted)
-    assert hits > 20
-
-
 def test_signal_in_the_middle_of_compiled_code_is_the_programs_exception(alarms: None) -> None:
     def slow(gm: torch.fx.GraphModule, inputs: list) -> Callable:
         def run(*args: object) -> object:
@@ -730,7 +697,3 @@ def test_compiled_functions_called_while_the_process_ends() -> None:
         del kept
     """
     assert said(text).splitlines() == ["del 3.0", "atexit 6.0"]
-
-
-if __name__ == "__main__":
-    interrupt_at_many_moments()

@@ -121,7 +121,7 @@ ONE_PIECE = {
     "sparse_product": lambda: torch.ones(2048, 2048).to_sparse_csr() @ torch.ones(2048, 512),
     "split": lambda: zeros(1 << 22).split(1),
     "tolist": lambda: zeros(1 << 26, torch.int8).tolist(),
-    "tensor_of_list": lambda: torch.tensor([True] * (1 << 26)),
+    "tensor_of_list": lambda: torch.tensor([True] * (1 << 25)),
 }
 
 
