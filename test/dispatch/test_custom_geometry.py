@@ -124,6 +124,7 @@ def test_wrapper_has_a_storage_to_compare_but_no_memory():
 def test_questions_are_operators_whichever_module_is_loaded_first():
     ask = "print(torch.ops.aten.sym_size.default(torch.ones(2, 3)))"
     for lines in (("import torch._custom_geometry", ask), (ask, "import torch._custom_geometry")):
-        code = "\n".join(("import torch", *lines, "print(torch.ops.aten.size.default(torch.ones(4)))"))
+        size = "print(torch.ops.aten.size.default(torch.ones(4)))"
+        code = "\n".join(("import torch", *lines, size))
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.stdout == "[2, 3]\n[4]\n", done.stderr

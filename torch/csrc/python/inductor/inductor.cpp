@@ -353,9 +353,9 @@ PyObject* py_build(PyObject*, PyObject* args) {
              *numbers = nullptr;
     Py_ssize_t inputs = 0;
     int record = 0;
-    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!|i:build", &PyList_Type, &nodes, &PyTuple_Type, &outputs,
-                          &PyList_Type, &constants, &inputs, &PyType_Type, &type, &PyDict_Type,
-                          &numbers, &record))
+    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!|i:build", &PyList_Type, &nodes, &PyTuple_Type,
+                          &outputs, &PyList_Type, &constants, &inputs, &PyType_Type, &type,
+                          &PyDict_Type, &numbers, &record))
       throw python_error();
     const Reader reader{reinterpret_cast<PyTypeObject*>(type), numbers};
     Program program;
