@@ -1,6 +1,6 @@
 """Compiled functions among what else happens in a process: signals whose handlers raise, threads,
 forks, recursion, coroutines, tracers, the collector, and the end of the process. Each behaves as
-the plain function does, and nothing of an interrupted compilation is left behind."""
+the plain function does."""
 
 from __future__ import annotations
 
