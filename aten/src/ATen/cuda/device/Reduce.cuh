@@ -365,6 +365,8 @@ template <class R, class T> struct ReduceKernels {
   static constexpr int kMostColumns = sizeof(A) > 32 ? 2 : sizeof(A) > 8 ? 4 : 8;
   static constexpr int kColumns = kPack < kMostColumns ? kPack : kMostColumns;
   static constexpr int kUnroll = 4;
+  // Packs that a thread of a column has in flight; the order of additions does not depend on it.
+  static constexpr int kColumnUnroll = sizeof(A) > 8 ? 4 : 8;
 
   CRESSET_DEVICE_FN static void add(State& s, Memory x, long index, const ReduceArgs& a) {
     R::add(s, Element<T>::get(x), index, a);
@@ -592,18 +594,37 @@ template <class R, class T> struct ReduceKernels {
       for (int j = 0; j < kCount; ++j) write(a, split, output + j, mine[j]);
     }
     if (a.splits == 1 || a.tickets == nullptr || !is_last(a, rest, writes)) return;
-    CRESSET_UNROLL
-    for (int j = 0; j < kCount; ++j) {
-      mine[j] = R::done(R::start());
-      if (c < a.columns)
-        for (long k = y; k < a.splits; k += height)
-          mine[j] = R::combine(mine[j], fetch(a, k, output + j));
-    }
+    columns_of_pieces<kCount>(mine, c < a.columns ? y : a.splits, output, height, a);
     over_height<kCount>(mine, y, height, a.lanes);
     if (writes) {
       CRESSET_UNROLL
       for (int j = 0; j < kCount; ++j) R::store(a, output + j, mine[j]);
     }
+  }
+  // Every height-th piece of kCount results, from piece k on. Few threads do this while the rest of
+  // the GPU waits: the loads of several pieces are in flight together.
+  template <int kCount> CRESSET_DEVICE_FN static void
+  columns_of_pieces(A* sums, long k, long output, int height, const ReduceArgs& a) {
+    A v[kCount], x[kUnroll][kCount];
+    CRESSET_UNROLL
+    for (int j = 0; j < kCount; ++j) v[j] = R::done(R::start());
+    for (; k < a.splits; k += kUnroll * height) {
+      CRESSET_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        const bool is_there = k + u * height < a.splits;
+        CRESSET_UNROLL
+        for (int j = 0; j < kCount; ++j)
+          x[u][j] = is_there ? fetch(a, k + u * height, output + j) : A{};
+      }
+      CRESSET_UNROLL
+      for (int u = 0; u < kUnroll; ++u) {
+        if (k + u * height >= a.splits) continue;
+        CRESSET_UNROLL
+        for (int j = 0; j < kCount; ++j) v[j] = R::combine(v[j], x[u][j]);
+      }
+    }
+    CRESSET_UNROLL
+    for (int j = 0; j < kCount; ++j) sums[j] = v[j];
   }
   // Accumulators above each other, into the first row of threads.
   template <int kCount>
@@ -619,16 +640,16 @@ template <class R, class T> struct ReduceKernels {
   }
   template <int kCount> CRESSET_DEVICE_FN static void
   walk_column(State* s, const char* in, long r, long end, int height, const ReduceArgs& a) {
-    Pack<Memory, kCount> x[kUnroll];
-    for (; r + (kUnroll - 1) * height < end; r += kUnroll * height) {
+    Pack<Memory, kCount> x[kColumnUnroll];
+    for (; r + (kColumnUnroll - 1) * height < end; r += kColumnUnroll * height) {
       CRESSET_UNROLL
-      for (int u = 0; u < kUnroll; ++u)
+      for (int u = 0; u < kColumnUnroll; ++u)
         x[u] = load_pack<kCount>(
             reinterpret_cast<const Memory*>(in + reduced_offset(a, r + u * height)));
       CRESSET_UNROLL
       for (int j = 0; j < kCount; ++j) prepare(s[j], x[0].v[j]);
       CRESSET_UNROLL
-      for (int u = 0; u < kUnroll; ++u) {
+      for (int u = 0; u < kColumnUnroll; ++u) {
         CRESSET_UNROLL
         for (int j = 0; j < kCount; ++j) add(s[j], x[u].v[j], r + u * height, a);
       }

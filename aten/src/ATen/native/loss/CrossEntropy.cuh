@@ -33,8 +33,15 @@ template <class T, int kPack> struct SumExpWalk {
     CRESSET_UNROLL
     for (int j = 1; j < kPack; ++j) largest = Larger()(largest, convert<A>(p.v[j]));
     take(largest);
+    if (max == -c10::numeric_limits<A>::infinity()) {
+      CRESSET_UNROLL
+      for (int j = 0; j < kPack; ++j) add(convert<A>(p.v[j]));
+      return;
+    }
+    A part = fast_exp(convert<A>(p.v[0]) - max);
     CRESSET_UNROLL
-    for (int j = 0; j < kPack; ++j) add(convert<A>(p.v[j]));
+    for (int j = 1; j < kPack; ++j) part += fast_exp(convert<A>(p.v[j]) - max);
+    sum += part;
   }
 };
 

@@ -156,10 +156,14 @@ struct Gradients {
   Tensor input, weight, bias;
 };
 
-void reduce_partial(const Problem& p, const Tensor& partial, const Tensor& to) {
+// The partial rows of one or two parameters, each into its gradient.
+void reduce_partials(const Problem& p, const Tensor& first, const Tensor& first_out,
+                     const Tensor& second, const Tensor& second_out) {
   cuda::launch(kReduce[cuda::floating_slot(p.parameters, "layer_norm_backward")],
-               blocks_for(p.n, 32), 256, 0, cuda::current_stream(), partial.const_data_ptr(),
-               to.mutable_data_ptr(), partial.size(0), static_cast<int>(p.n));
+               {blocks_for(p.n, 32), second.defined() ? 2u : 1u}, 512, 0, cuda::current_stream(),
+               first.const_data_ptr(), data_or_null(second), first_out.mutable_data_ptr(),
+               second_out.defined() ? second_out.mutable_data_ptr() : nullptr, first.size(0),
+               static_cast<int>(p.n));
 }
 
 Gradients backward(bool rms, const Problem& p, const Tensor& grad_out, const Tensor& input,
@@ -219,8 +223,10 @@ Gradients backward(bool rms, const Problem& p, const Tensor& grad_out, const Ten
       cuda::launch(forms.parameters, {blocks_for(p.n, 32), static_cast<unsigned>(grid)}, 256, 0,
                    stream, args);
   }
-  if (want_weight) reduce_partial(p, partial_w, result.weight);
-  if (want_bias) reduce_partial(p, partial_b, result.bias);
+  if (want_weight)
+    reduce_partials(p, partial_w, result.weight, partial_b, result.bias);
+  else if (want_bias)
+    reduce_partials(p, partial_b, result.bias, Tensor(), Tensor());
   return result;
 }
 

@@ -285,21 +285,38 @@ CRESSET_DEVICE_FN void norm_parameters(const NormBackward<T, W>& a) {
   partial[static_cast<long>(blockIdx.y) * a.n + column] = sum;
 }
 
-// The partial rows of one parameter, added up: a block takes 32 columns, its warps every 8th row.
+// The partial rows of the parameters, added up: a block takes 32 columns of one parameter (the
+// first or, with blockIdx.y, the second), its warps every kReduceWarps-th row.
+constexpr int kReduceWarps = 16;
+template <class A, class W> struct NormPartial {
+  const A* rows;
+  W* out;
+};
 template <class A, class W>
-CRESSET_DEVICE_FN void norm_reduce(const A* partial, W* out, long rows, int n) {
-  CRESSET_SHARED A sums[8][32];
+CRESSET_DEVICE_FN void norm_reduce(NormPartial<A, W> part, long rows, int n) {
+  constexpr int kAhead = 8; // loads in flight
+  CRESSET_SHARED A sums[kReduceWarps][32];
   const int column = blockIdx.x * 32 + lane_id();
   A sum = 0;
-  if (column < n)
-    for (long row = warp_id(); row < rows; row += 8) sum += partial[row * n + column];
+  if (column < n) {
+    const A* p = part.rows + column;
+    long row = warp_id();
+    for (; row + (kAhead - 1) * kReduceWarps < rows; row += kAhead * kReduceWarps) {
+      A x[kAhead];
+      CRESSET_UNROLL
+      for (int u = 0; u < kAhead; ++u) x[u] = p[(row + u * kReduceWarps) * n];
+      CRESSET_UNROLL
+      for (int u = 0; u < kAhead; ++u) sum += x[u];
+    }
+    for (; row < rows; row += kReduceWarps) sum += p[row * n];
+  }
   sums[warp_id()][lane_id()] = sum;
   __syncthreads();
   if (warp_id() != 0 || column >= n) return;
   sum = 0;
   CRESSET_UNROLL
-  for (int w = 0; w < 8; ++w) sum += sums[w][lane_id()];
-  out[column] = convert<W>(sum);
+  for (int w = 0; w < kReduceWarps; ++w) sum += sums[w][lane_id()];
+  part.out[column] = convert<W>(sum);
 }
 
 } // namespace at::device
@@ -348,9 +365,12 @@ CRESSET_DEVICE_FN void norm_reduce(const A* partial, W* out, long rows, int n) {
   CRESSET_NORM_OP(layer_norm, false, pack, T, W)                                                   \
   CRESSET_NORM_OP(rms_norm, true, pack, T, W)
 #define CRESSET_NORM_REDUCE(A, W)                                                                  \
-  CRESSET_KERNEL(256)                                                                              \
-  norm_reduce_##A##_##W(const cresset_##A* partial, cresset_##W* out, long rows, int n) {          \
-    at::device::norm_reduce(partial, out, rows, n);                                                \
+  CRESSET_KERNEL(512)                                                                              \
+  norm_reduce_##A##_##W(const cresset_##A* first, const cresset_##A* second,                       \
+                        cresset_##W* first_out, cresset_##W* second_out, long rows, int n) {       \
+    using Part = at::device::NormPartial<cresset_##A, cresset_##W>;                                \
+    at::device::norm_reduce(blockIdx.y == 0 ? Part{first, first_out} : Part{second, second_out},   \
+                            rows, n);                                                              \
   }
 
 CRESSET_NORM(4, f32, f32)
