@@ -174,6 +174,11 @@ Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef b
                        std::optional<int64_t> offset);
 Tensor unbind_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
                    int64_t dim);
+std::tuple<Tensor, Tensor, Tensor>
+cudnn_attention_grads(const Tensor& grad, const Tensor& query, const Tensor& key,
+                      const Tensor& value, const std::optional<Tensor>& attn_mask,
+                      const Tensor& output, const Tensor& logsumexp, const Tensor& seed,
+                      double dropout_p, bool is_causal, double scale);
 Tensor split_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
                   c10::SymInt size, int64_t dim);
 Tensor split_sizes_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,

@@ -1,4 +1,7 @@
 // Gradients of activations, losses and renorm that have no operator of their own. See functions.h.
+#include <ATen/core/HandlerKeys.h>
+#include <ATen/native/attention/PackedGradients.h>
+#include <ATen/ops/_cudnn_attention_backward.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/detach.h>
@@ -16,6 +19,16 @@
 #include <torch/csrc/autograd/functions.h>
 
 namespace torch::autograd::generated {
+
+std::tuple<Tensor, Tensor, Tensor>
+cudnn_attention_grads(const Tensor& grad, const Tensor& query, const Tensor& key,
+                      const Tensor& value, const std::optional<Tensor>& attn_mask,
+                      const Tensor& output, const Tensor& logsumexp, const Tensor& seed,
+                      double dropout_p, bool is_causal, double scale) {
+  const at::native::PackGradients packs(!at::seen_by_handlers(grad));
+  return at::_cudnn_attention_backward(grad, query, key, value, attn_mask, output, logsumexp, seed,
+                                       dropout_p, is_causal, scale);
+}
 
 // Left of zero the slope is input_scale * alpha * scale * exp(input_scale * x), which in terms of
 // the result is input_scale * (result + alpha * scale).

@@ -1,6 +1,8 @@
 // Gradients of shape and index operators and of matrix products. See functions.h.
 #include <algorithm>
 
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/functorch/Level.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/bmm.h>
@@ -143,6 +145,58 @@ Tensor zeros_beside(const TensorVec& grads, c10::SymIntArrayRef sizes,
       return at::_ops::new_zeros::call(g, sizes, {}, {}, {}, {});
   return at::zeros_symint(sizes, options);
 }
+// Whether nobody but the gradients, and the tensors that they are views of, holds their memory, and
+// nobody else holds those.
+bool have_memory_alone(const TensorVec& grads) {
+  c10::SmallVector<const c10::TensorImpl*, 4> bases;
+  c10::SmallVector<uint32_t, 4> views; // by base
+  for (const Tensor& g : grads) {
+    if (!g.defined() || g.use_count() != 1) return false;
+    if (!g.is_view()) continue;
+    const c10::TensorImpl* base = g.unsafeGetTensorImpl()->base().get();
+    size_t k = 0;
+    while (k < bases.size() && bases[k] != base) ++k;
+    if (k == bases.size()) {
+      bases.push_back(base);
+      views.push_back(0);
+    }
+    ++views[k];
+  }
+  for (size_t k = 0; k < bases.size(); ++k)
+    if (bases[k] == nullptr || bases[k]->use_count() != views[k]) return false;
+  return grads[0].storage().use_count() == grads.size() + bases.size();
+}
+// The tensor whose parts along `dim` the gradients are, where they lie side by side in memory that
+// nobody else holds, so that nobody can tell that nothing was copied; else undefined.
+Tensor joined_in_place(const TensorVec& grads, int64_t dim) {
+  const Tensor& first = grads[0];
+  const auto is_plain = [](const Tensor& g) {
+    constexpr c10::DispatchKeySet kOther{c10::DispatchKey::Fake,
+                                         c10::DispatchKey::Functionalize,
+                                         c10::DispatchKey::Conjugate,
+                                         c10::DispatchKey::Negative,
+                                         c10::DispatchKey::FuncTorchBatched,
+                                         c10::DispatchKey::FuncTorchGradWrapper};
+    return g.defined() && (g.is_cpu() || g.is_cuda()) && g.layout() == at::kStrided &&
+           g.has_storage() && !g.requires_grad() && !at::seen_by_handlers(g) &&
+           !g.key_set().has_any(kOther);
+  };
+  if (grads.size() < 2 || !is_plain(first) || first.numel() == 0 || !have_memory_alone(grads))
+    return {};
+  at::DimVector sizes(first.sizes());
+  int64_t next = first.storage_offset();
+  sizes[static_cast<size_t>(dim)] = 0;
+  for (const Tensor& g : grads) {
+    if (!is_plain(g) || !g.is_alias_of(first) || g.scalar_type() != first.scalar_type() ||
+        g.strides() != first.strides() || g.storage_offset() != next || g.dim() != first.dim())
+      return {};
+    for (int64_t d = 0; d < g.dim(); ++d)
+      if (d != dim && g.size(d) != first.size(d)) return {};
+    sizes[static_cast<size_t>(dim)] += g.size(dim);
+    next += g.size(dim) * g.stride(dim);
+  }
+  return at::detail::view_of(first, sizes, first.strides(), first.storage_offset());
+}
 } // namespace
 
 Tensor unbind_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
@@ -157,6 +211,7 @@ Tensor unbind_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptio
 Tensor split_sizes_grad(const TensorVec& grads, SizesRef sizes, const at::TensorOptions& options,
                         SizesRef parts, int64_t dim) {
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
+  if (Tensor joined = joined_in_place(grads, at_); joined.defined()) return joined;
   Tensors all;
   for (size_t i = 0; i < grads.size(); ++i) {
     SymSizes part(sizes.begin(), sizes.end());

@@ -9,6 +9,7 @@
 #include <ATen/native/attention/CudnnAttentionUse.h>
 #include <ATen/native/attention/FusedAttentionUse.h>
 #include <ATen/native/attention/Native.h>
+#include <ATen/native/attention/PackedGradients.h>
 #include <ATen/ops/logical_not.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/random.h>
@@ -135,6 +136,10 @@ CudnnAttention describe(const Tensor& q, const Tensor& k, const Tensor& v,
 }
 CudnnAttention backward_of(CudnnAttention a, const Tensor& q, const Tensor& k, const Tensor& v) {
   a.backward = true;
+  if (packs_gradients(q, k, v)) {
+    for (int64_t* strides : {a.dq, a.dk, a.dv}) std::copy_n(q.strides().begin(), 3, strides);
+    return a;
+  }
   set_new_strides(a.dq, q, a.dim);
   set_new_strides(a.dk, k, a.dim);
   set_new_strides(a.dv, v, a.value_dim);
@@ -160,6 +165,16 @@ Tensor output_like(const Tensor& q, int64_t width) {
   set_new_strides(own, q, width);
   std::memcpy(strides, own, sizeof own);
   return detail::empty_strided(sizes, strides, q.scalar_type(), q.device());
+}
+
+// With the strides that backward_of gives them.
+std::tuple<Tensor, Tensor, Tensor> gradients_of(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!packs_gradients(q, k, v))
+    return {output_like(q, q.size(3)), output_like(k, k.size(3)), output_like(v, v.size(3))};
+  const Tensor all =
+      detail::empty({q.size(0), q.size(2), 3, q.size(1), q.size(3)}, q.scalar_type(), q.device());
+  const auto part = [&](int64_t k) { return all.select(2, k).transpose(1, 2); };
+  return {part(0), part(1), part(2)};
 }
 
 } // namespace
@@ -239,6 +254,8 @@ cudnn_attention_backward_cuda(const Tensor& grad, const Tensor& query, const Ten
   const Tensor q = readable(query), k = readable(key), v = readable(value);
   CudnnAttention a = describe(q, k, v, attn_mask, dropout_p, is_causal);
   set_new_strides(a.out, query, a.value_dim);
+  const PackGradients packs(packs_gradients(query, key, value) &&
+                            cuda::has_attention_plan(backward_of(a, query, key, value)));
   a = backward_of(a, query, key, value);
   const Tensor bias = has(attn_mask) ? bias_of(*attn_mask, a) : Tensor();
   // The output's layout is also the gradient's.
@@ -251,8 +268,7 @@ cudnn_attention_backward_cuda(const Tensor& grad, const Tensor& query, const Ten
     return copy;
   };
   const Tensor o = laid_out(output), g = laid_out(grad);
-  const Tensor dq = output_like(query, a.dim), dk = output_like(key, a.dim),
-               dv = output_like(value, a.value_dim);
+  const auto [dq, dk, dv] = gradients_of(query, key, value);
   CudnnAttentionData data{};
   data.q = q.const_data_ptr();
   data.k = k.const_data_ptr();
