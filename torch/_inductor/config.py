@@ -122,7 +122,9 @@ class triton:
     # Every compiled graph is recorded as a CUDA graph.
     cudagraphs: bool = _flag("TORCHINDUCTOR_CUDAGRAPHS")
     # Those are whose launches take longer than their kernels.
-    record_launch_bound: bool = _flag("TORCHINDUCTOR_RECORD_LAUNCH_BOUND")
+    record_launch_bound: bool = _flag("TORCHINDUCTOR_RECORD_LAUNCH_BOUND", "1")
+    # The operators of a graph run one by one, with the same bits, until its kernels are compiled.
+    compile_in_background: bool = _flag("TORCHINDUCTOR_CUDA_BACKGROUND", "1")
 
     # ---- accepted
     unique_kernel_names: bool = _flag("TORCHINDUCTOR_UNIQUE_KERNEL_NAMES", "1")

@@ -136,6 +136,7 @@ def compiled_graph(
             fx.Node,
             reader.numbers,
             _record(),
+            config.triton.compile_in_background,
         )
         if example_inputs is None:
             return compiled, None

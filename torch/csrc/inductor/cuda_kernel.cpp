@@ -205,25 +205,46 @@ CudaKernel::CudaKernel(const TileProgram& program) {
   text_ = text.str();
 }
 
-void* CudaKernel::function(int device) {
+namespace {
+// Products and sums stay apart, as in the kernels of single operators.
+const std::vector<std::string> kOptions = {"--fmad=false"};
+
+void* remember(const std::string& key, void* function) {
+  const std::lock_guard<std::mutex> lock(functions().mutex);
+  return functions().known.emplace(key, function).first->second;
+}
+} // namespace
+
+// Loaded before, by this kernel or by another of the same text.
+void* CudaKernel::known(int device) {
   std::atomic<void*>& slot = functions_[device & 15];
   void* found = slot.load(std::memory_order_acquire);
   if (C10_LIKELY(found != nullptr)) return found;
-  const std::string key = std::to_string(device) + text_;
   {
     const std::lock_guard<std::mutex> lock(functions().mutex);
-    const auto known = functions().known.find(key);
-    if (known != functions().known.end()) found = known->second;
-  }
-  if (found == nullptr) {
-    // Products and sums stay apart, as in the kernels of single operators.
-    static const std::vector<std::string> options = {"--fmad=false"};
-    found = at::cuda::load_generated(device, nullptr, text_, options, kName);
-    const std::lock_guard<std::mutex> lock(functions().mutex);
-    functions().known.emplace(key, found);
+    const auto other = functions().known.find(std::to_string(device) + text_);
+    if (other == functions().known.end()) return nullptr;
+    found = other->second;
   }
   slot.store(found, std::memory_order_release);
   return found;
+}
+
+void* CudaKernel::function(int device) {
+  if (void* found = known(device)) return found;
+  void* made = at::cuda::load_generated(device, nullptr, text_, kOptions, kName);
+  remember(std::to_string(device) + text_, made);
+  return known(device);
+}
+
+bool CudaKernel::find() {
+  const c10::DeviceIndex device = c10::cuda::current_device();
+  if (known(device) != nullptr) return true;
+  c10::cuda::bind_device(device);
+  void* found = at::cuda::find_generated(device, text_, kOptions, kName);
+  if (found == nullptr) return false;
+  remember(std::to_string(device) + text_, found);
+  return true;
 }
 
 void CudaKernel::prepare() {

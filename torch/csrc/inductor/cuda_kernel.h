@@ -20,7 +20,9 @@ bool has_cuda_type(at::ScalarType dtype);
 class CudaKernel {
  public:
   explicit CudaKernel(const TileProgram& program);
-  // Compiles, or finds, the machine code for the current device.
+  // Finds the machine code for the current device where it was made before.
+  bool find();
+  // Finds or makes it.
   void prepare();
   // On the current stream of the current device; pointers[k] is where element 0 of pointer k lies.
   void launch(const TileProgram& program, char* const* pointers, int64_t numel);
@@ -32,6 +34,7 @@ class CudaKernel {
     int16_t size; // bytes of an element
     int16_t rows; // entry of TileProgram::rows, or -1
   };
+  void* known(int device);
   void* function(int device);
 
   std::string text_;

@@ -2,16 +2,13 @@
 #include <torch/csrc/inductor/plan.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <iterator>
 #include <map>
-#include <set>
 #include <sstream>
-#include <thread>
 
 #include <ATen/core/EmptyTensor.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <torch/csrc/inductor/cuda_compile.h>
 #include <torch/csrc/inductor/cuda_kernel.h>
 #include <torch/csrc/inductor/ir.h>
 #include <torch/csrc/inductor/recordings.h>
@@ -346,6 +343,14 @@ std::vector<IValue> Plan::run(std::vector<IValue>& inputs,
                               const std::vector<Tensor>& constants) const {
   if (!device.is_cuda()) return run_steps(inputs, constants);
   const c10::cuda::CUDAGuard guard(device);
+  if (C10_UNLIKELY(compilation != nullptr) && !compilation->is_done()) {
+    const std::string failure = compilation->take_failure();
+    if (!failure.empty())
+      TORCH_WARN(
+          "a kernel of a compiled graph could not be compiled, its operators run one by one: ",
+          failure);
+    return meanwhile->run_steps(inputs, constants);
+  }
   return recordings ? recordings->run(*this, inputs, constants) : run_steps(inputs, constants);
 }
 
@@ -355,34 +360,24 @@ std::vector<IValue> Plan::run_steps(std::vector<IValue>& inputs,
 }
 
 namespace {
-// The kernels of a plan, compiled side by side: a compiler works on one of them for a tenth of a
-// second and more.
-void add_cuda_kernels(Plan& plan) {
-  std::vector<CudaKernel*> waiting;
-  std::set<std::string> texts;
+std::vector<std::shared_ptr<CudaKernel>> add_cuda_kernels(Plan& plan) {
+  std::vector<std::shared_ptr<CudaKernel>> made;
   for (Step& step : plan.steps) {
     if (step.kind != Step::Kind::Fused) continue;
     step.kernel = std::make_shared<CudaKernel>(step.program);
-    if (texts.insert(step.kernel->text()).second) waiting.push_back(step.kernel.get());
+    made.push_back(step.kernel);
   }
-  std::atomic<size_t> next{0};
-  std::exception_ptr failed;
-  std::mutex mutex;
-  const auto work = [&] {
-    try {
-      const c10::cuda::CUDAGuard guard(plan.device);
-      for (size_t i = next++; i < waiting.size(); i = next++) waiting[i]->prepare();
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      failed = std::current_exception();
-    }
-  };
-  constexpr size_t kMostThreads = 8;
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min(kMostThreads, waiting.size()); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  if (failed) std::rethrow_exception(failed);
+  return made;
+}
+
+std::shared_ptr<const Plan> plan_of_calls(const Program& program, c10::ArrayRef<IValue> inputs,
+                                          const Plan& plan) {
+  auto calls = std::make_shared<Plan>();
+  calls->uses_offsets = plan.uses_offsets;
+  Lowered lowered = lower(program, inputs, /*fuse=*/false);
+  calls->device = lowered.device;
+  schedule(lowered, *calls);
+  return calls;
 }
 } // namespace
 
@@ -401,7 +396,9 @@ std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<IValue> in
   plan->device = lowered.device;
   schedule(lowered, *plan);
   if (!plan->device.is_cuda()) return plan;
-  add_cuda_kernels(*plan);
+  plan->compilation =
+      compile_kernels(add_cuda_kernels(*plan), plan->device, program.compile_in_background);
+  if (plan->compilation) plan->meanwhile = plan_of_calls(program, inputs, *plan);
   plan->recordings = make_recordings(program, *plan);
   return plan;
 }

@@ -18,6 +18,7 @@
 
 namespace torch::inductor {
 
+class Compilation;
 class CudaKernel;
 class Recordings;
 
@@ -146,6 +147,9 @@ struct TORCH_API Plan {
   std::vector<InputKey> keys;
   bool uses_offsets = false, apart = false;
   int64_t bytes_read = 0, bytes_written = 0;
+  // While kernels are being compiled: the same graph, operator by operator (cuda_compile.h).
+  std::shared_ptr<Compilation> compilation;
+  std::shared_ptr<const Plan> meanwhile;
   std::shared_ptr<Recordings> recordings; // of a plan for CUDA that is queued as graphs
 
   bool matches(c10::ArrayRef<at::IValue> inputs) const;

@@ -70,6 +70,8 @@ struct Program {
   // Which of its plans for CUDA are recorded as graphs (recordings.h).
   enum class Record : uint8_t { Never, LaunchBound, Always };
   Record record = Record::Never;
+  // Whether plans for CUDA run operator by operator until their kernels are compiled.
+  bool compile_in_background = false;
 
   TORCH_API void note(const at::OperatorEntry& op); // one of its nodes calls it
 };

@@ -155,8 +155,9 @@ void cache_write(const std::string& folder, const std::string& path, const std::
   if (!good || std::rename(temporary.c_str(), path.c_str()) != 0) ::unlink(temporary.c_str());
 }
 
+// The machine code of a source; with `only_cached`, empty where it would have to be compiled.
 std::string compile_cached(int device, const std::string& source, const char* name,
-                           const std::vector<std::string>& options) {
+                           const std::vector<std::string>& options, bool only_cached) {
   const DeviceProp& prop = device_properties(static_cast<c10::DeviceIndex>(device));
   std::string identity =
       nvrtc_version() + "|sm_" + std::to_string(prop.major) + std::to_string(prop.minor) + "|";
@@ -165,7 +166,7 @@ std::string compile_cached(int device, const std::string& source, const char* na
   const std::string path = folder + "/" + hash_of(identity + source) + ".cubin";
   const bool caches = folder.size() > 5;
   std::string image = caches ? cache_read(path) : std::string();
-  if (!image.empty()) return image;
+  if (!image.empty() || only_cached) return image;
   image = nvrtc_compile(source, name, prop.major, prop.minor, options);
   if (caches) cache_write(folder, path, image);
   return image;
@@ -234,17 +235,19 @@ CUmodule image_module(int device, const char* program) {
   return module;
 }
 
-// Compiles without the lock of the modules, so that threads can compile side by side.
-template <class MakeSource> CUmodule source_module(std::unique_lock<std::mutex>& lock, int device,
-                                                   const std::string& key, const char* name,
-                                                   MakeSource make_source,
-                                                   const std::vector<std::string>& options) {
+// Compiles without the lock of the modules, so that threads can compile side by side. Null where
+// that is not wanted and nothing is cached.
+template <class MakeSource>
+CUmodule source_module(std::unique_lock<std::mutex>& lock, int device, const std::string& key,
+                       const char* name, MakeSource make_source,
+                       const std::vector<std::string>& options, bool only_cached = false) {
   Modules& all = modules();
   const auto full = std::make_pair(device, key);
   if (const auto found = all.loaded.find(full); found != all.loaded.end()) return found->second;
   lock.unlock();
-  const std::string image = compile_cached(device, make_source(), name, options);
+  const std::string image = compile_cached(device, make_source(), name, options, only_cached);
   lock.lock();
+  if (image.empty()) return nullptr;
   if (const auto found = all.loaded.find(full); found != all.loaded.end()) return found->second;
   CUmodule module = nullptr;
   check(driver().cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
@@ -306,6 +309,14 @@ CUfunction load_generated(int device, const char* image, const std::string& text
     module = source_module(
         lock, device, text, name, [&] { return expand_text(text); }, options);
   return function_of(module, name);
+}
+
+CUfunction find_generated(int device, const std::string& text,
+                          const std::vector<std::string>& options, const char* name) {
+  std::unique_lock<std::mutex> lock(modules().mutex);
+  CUmodule module = source_module(
+      lock, device, text, name, [&] { return expand_text(text); }, options, /*only_cached=*/true);
+  return module == nullptr ? nullptr : function_of(module, name);
 }
 
 } // namespace at::cuda

@@ -24,6 +24,9 @@ c10::cuda::CUfunction load_function(int device, const char* path, const char* op
 // `image` is null, of `text`, a program that may include the embedded headers.
 c10::cuda::CUfunction load_generated(int device, const char* image, const std::string& text,
                                      const std::vector<std::string>& options, const char* name);
+// The same of `text`, where it is loaded or lies on disk; null where it would have to be compiled.
+c10::cuda::CUfunction find_generated(int device, const std::string& text,
+                                     const std::vector<std::string>& options, const char* name);
 
 // The text of an embedded file with everything it includes in its place; what is not embedded
 // (standard headers) stays as an include. For `text` itself see expand_text.

@@ -8,6 +8,7 @@
 #include <new>
 
 #include <torch/csrc/inductor/aoti_file.h>
+#include <torch/csrc/inductor/cuda_compile.h>
 #include <torch/csrc/inductor/plan.h>
 #include <torch/csrc/inductor/recordings.h>
 #include <torch/csrc/inductor/tier.h>
@@ -322,6 +323,16 @@ PyObject* py_recordings(PyObject* self, PyObject*) {
   });
 }
 
+// How many kernels of its plans have no machine code yet.
+PyObject* py_missing_kernels(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    size_t missing = 0;
+    for (const auto& plan : reinterpret_cast<PyCompiled*>(self)->compiled->plans())
+      if (plan->compilation) missing += plan->compilation->left();
+    return PyLong_FromSize_t(missing);
+  });
+}
+
 // The program as files of compiled models hold it; its constants stay out.
 PyObject* py_encode(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
@@ -343,24 +354,29 @@ PyGetSetDef compiled_members[] = {{"_boxed_call", get_boxed, nullptr, nullptr, n
 PyMethodDef compiled_methods[] = {{"prepare", py_prepare, METH_O, nullptr},
                                   {"steps", py_steps, METH_O, nullptr},
                                   {"recordings", py_recordings, METH_NOARGS, nullptr},
+                                  {"missing_kernels", py_missing_kernels, METH_NOARGS, nullptr},
                                   {"encode", py_encode, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
-// build(nodes, outputs, constants, inputs, Node, numbers, record=0)
+// build(nodes, outputs, constants, inputs, Node, numbers, record=0, background=False)
 PyObject* py_build(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *nodes = nullptr, *outputs = nullptr, *constants = nullptr, *type = nullptr,
              *numbers = nullptr;
     Py_ssize_t inputs = 0;
-    int record = 0;
-    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!|i:build", &PyList_Type, &nodes, &PyTuple_Type,
+    int record = 0, background = 0;
+    if (!PyArg_ParseTuple(args, "O!O!O!nO!O!|ip:build", &PyList_Type, &nodes, &PyTuple_Type,
                           &outputs, &PyList_Type, &constants, &inputs, &PyType_Type, &type,
-                          &PyDict_Type, &numbers, &record))
+                          &PyDict_Type, &numbers, &record, &background))
       throw python_error();
     const Reader reader{reinterpret_cast<PyTypeObject*>(type), numbers};
     Program program;
     program.inputs = inputs;
     program.record = static_cast<Program::Record>(record);
+    program.compile_in_background = background != 0;
+    if (background != 0) {
+      [[maybe_unused]] static const int registered = Py_AtExit(inductor::stop_compiling);
+    }
     for (Py_ssize_t i = 0, n = PyList_GET_SIZE(nodes); i < n; ++i) {
       program.nodes.push_back(read_node(reader, PyList_GET_ITEM(nodes, i)));
       const Node& node = program.nodes.back();
@@ -383,8 +399,8 @@ PyObject* py_build(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"build", py_build, METH_VARARGS,
-     "build(nodes, outputs, constants, inputs, Node, numbers, record=0): a compiled function of a "
-     "list"},
+     "build(nodes, outputs, constants, inputs, Node, numbers, record=0, background=False): a "
+     "compiled function of a list"},
     {"set_compiler", py_set_compiler, METH_VARARGS,
      "set_compiler(hook, elements): who compiles kernels that ran over so many elements"},
     {"take_waiting", py_take_waiting, METH_NOARGS, "take_waiting(): [(kernel, text), ...]"},
