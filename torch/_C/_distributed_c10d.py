@@ -80,14 +80,27 @@ from torch._distributed.store_collectives import ControlCollectives as _ControlC
 from torch._distributed.store_collectives import StoreCollectives as _StoreCollectives
 from torch._distributed.work import PythonCallbackWork, Work
 from torch._distributed.work import create_work_from_future as _create_work_from_future
-from torch._distributed.worker_server import Request as _Request
-from torch._distributed.worker_server import Response as _Response
-from torch._distributed.worker_server import WorkerServer as _WorkerServer
-from torch._distributed.worker_server import get_handler as _get_handler
-from torch._distributed.worker_server import get_handler_names as _get_handler_names
-from torch._distributed.worker_server import register_handler as _register_handler
 
 __all__ = [name for name in globals() if name[:1].isupper() or name.endswith("debug_level")]
+
+# The server of a worker needs an HTTP server, which most programs never start.
+_OF_WORKER_SERVER = {
+    "_Request": "Request",
+    "_Response": "Response",
+    "_WorkerServer": "WorkerServer",
+    "_get_handler": "get_handler",
+    "_get_handler_names": "get_handler_names",
+    "_register_handler": "register_handler",
+}
+
+
+def __getattr__(name):
+    if name not in _OF_WORKER_SERVER:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from torch._distributed import worker_server
+
+    return getattr(worker_server, _OF_WORKER_SERVER[name])
+
 
 # The errors have a name in torch._C too.
 for _error in (DistError, DistBackendError, DistNetworkError, DistStoreError):

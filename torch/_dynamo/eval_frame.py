@@ -233,6 +233,12 @@ class GuardFail:
     orig_code: types.CodeType
 
 
+def is_module(fn: object) -> bool:
+    """Whether it is a torch.nn.Module. A program that never imported torch.nn has none."""
+    found = sys.modules.get("torch.nn.modules.module")
+    return found is not None and isinstance(fn, found.Module)
+
+
 def _is_layer(fn_globals: dict[str, object], values: dict[str, object]) -> bool:
     """Whether a frame is a method of a layer of torch.nn without layers inside. Called from code
     that runs as it is, a graph of its own would hold one operator."""
@@ -289,7 +295,7 @@ class OptimizeContext:
         return CompiledFunction(function, self.callback, self.backend, self.run_only)
 
     def __call__(self, fn: Callable) -> Callable:
-        if isinstance(fn, torch.nn.Module):
+        if is_module(fn):
             from torch._dynamo.optimized_module import OptimizedModule
 
             return OptimizedModule(innermost_module(fn), self)
@@ -421,7 +427,7 @@ def disable(
         inner._torchdynamo_disable = True
         inner._torchdynamo_disable_msg = reason
         return inner
-    if isinstance(fn, torch.nn.Module):
+    if is_module(fn):
         from torch._dynamo.optimized_module import OptimizedModule
 
         wrapped = OptimizedModule(innermost_module(fn))

@@ -5,11 +5,8 @@ the start."""
 
 from __future__ import annotations
 
-import getpass
-import hashlib
 import json
 import os
-import tempfile
 import types
 
 from torch._dynamo import config
@@ -21,7 +18,12 @@ Profile = dict[str, dict[str, object]]
 
 def _cache_dir() -> str:
     given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    return given or os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
+    if given:
+        return given
+    import getpass
+    import tempfile
+
+    return os.path.join(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
 
 
 def _path() -> str | None:
@@ -29,6 +31,8 @@ def _path() -> str | None:
     job = compiler_config.job_id
     if not job or not config.automatic_dynamic_local_pgo:
         return None
+    import hashlib
+
     name = f"{job}\0{compiler_config.cache_key_tag}".encode()
     digest = hashlib.sha256(name).hexdigest()[:32]
     return os.path.join(_cache_dir(), "dynamo", f"code_state_{digest}.json")
@@ -66,6 +70,8 @@ def save(code: types.CodeType, state: dict[str, object]) -> None:
     seen = {name: value for name, value in state.items() if _plain(value)}
     if path is None or not seen:
         return
+    import tempfile
+
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         profile = _read(path)

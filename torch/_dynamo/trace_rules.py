@@ -28,6 +28,8 @@ FORBID = "forbid"  # an error
 # Rules by function. A function as value is a handler(tx, args, kwargs) that the trace calls.
 _RULES: dict[object, object] = {}
 _REASONS: dict[object, str] = {}
+# Rules by the name of a function, whose module a program may never import.
+_PENDING: dict[str, object] = {}
 # Functions that return a number or the like and are called for what they change besides.
 _EFFECTS: set[object] = set()
 
@@ -98,6 +100,21 @@ def register(fn: object, rule: object, reason: str | None = None) -> None:
         _REASONS[_key(fn)] = reason
 
 
+def register_name(name: str, rule: object) -> None:
+    """Gives a function a rule of its own once its module is imported."""
+    _PENDING[name] = rule
+
+
+def _settle_names() -> bool:
+    """Whether functions of modules that were imported since have got their rules."""
+    ready = [name for name in _PENDING if name.rpartition(".")[0] in sys.modules]
+    for name in ready:
+        module, _, function = name.rpartition(".")
+        fn = getattr(sys.modules[module], function)
+        register(fn, _PENDING.pop(name))
+    return bool(ready)
+
+
 def handler(*fns: object) -> Callable[[Callable], Callable]:
     """A decorator: the function says what a call of each of these does."""
 
@@ -134,9 +151,12 @@ def _key(fn: object) -> object:
 def explicit(fn: object) -> object | None:
     """The rule that was given to this very callable."""
     try:
-        return _RULES.get(fn)
+        found = _RULES.get(fn)
     except TypeError:
         return _RULES.get(id(fn))
+    if found is None and _PENDING and _settle_names():
+        return _RULES.get(fn)
+    return found
 
 
 def lookup(fn: object) -> object:
@@ -290,9 +310,11 @@ register(builtins.breakpoint, SKIP, "stops in the debugger")
 register(builtins.exec, SKIP, "runs code made at run time")
 register(builtins.eval, SKIP, "runs code made at run time")
 register(builtins.compile, SKIP, "compiles code at run time")
-for _forced in (torch.manual_seed, torch.random.fork_rng, torch.save, torch.load, torch.compile):
+for _forced in (torch.manual_seed, torch.random.fork_rng, torch.compile):
     register(_forced, SKIP)
 del _forced
+register_name("torch.serialization.save", SKIP)
+register_name("torch.serialization.load", SKIP)
 
 
 def tracing_state_functions() -> dict[object, bool | None]:

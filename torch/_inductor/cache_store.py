@@ -11,9 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 
 from torch._inductor.runtime.cache_dir_utils import cache_dir
@@ -98,6 +96,8 @@ class Store:
         """Removes all entries of a kind."""
         self.used = {known: held for known, held in self.used.items() if known[0] != kind}
         if self._is_ours():
+            import shutil
+
             shutil.rmtree(os.path.join(self.root, kind), ignore_errors=True)
 
     def _path(self, kind: str, key: str) -> str:
@@ -128,6 +128,8 @@ class Store:
             return file.read(_LARGEST)
 
     def _write(self, path: str, raw: bytes) -> None:
+        import tempfile
+
         handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".tmp")
         try:
             with open(handle, "wb") as file:

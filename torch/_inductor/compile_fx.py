@@ -85,9 +85,11 @@ def compile_fx_inner(
 ) -> Callable[[list[object]], Sequence[object]]:
     """A function of a list of arguments that computes what a graph of operators computes. It may
     empty the list."""
-    from torch._dynamo.repro.after_aot import wrap_compiler_debug
+    compile_it = _compile_inner
+    if torch._dynamo.config.repro_after == "aot":
+        from torch._dynamo.repro.after_aot import wrap_compiler_debug
 
-    compile_it = wrap_compiler_debug(_compile_inner, compiler_name="inductor")
+        compile_it = wrap_compiler_debug(_compile_inner, compiler_name="inductor")
     return compile_it(
         gm, example_inputs, is_inference=is_inference, is_backward=is_backward, graph_id=graph_id
     )

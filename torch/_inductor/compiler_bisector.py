@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
@@ -131,6 +130,7 @@ class CompilerBisector:
     @classmethod
     def command(cls, command: list[str]) -> BisectionResult | None:
         """do_bisect for a program: well means exit status 0."""
+        import subprocess
         import tempfile
 
         def attempt(backend: str, subsystem: str | None, limit: int | None) -> _Attempt:

@@ -7,7 +7,6 @@ import functools
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 from torch import fx
@@ -71,5 +70,7 @@ CustomPartitionerFnType = CustomPartitionerFn | None
 @functools.lru_cache(16)
 def get_hash_for_files(paths: tuple[str, ...], extra: str = "") -> bytes:
     """A digest of the contents of files, for uuid()."""
+    from pathlib import Path
+
     parts = [torch.__version__.encode(), extra.encode(), *(Path(p).read_bytes() for p in paths)]
     return hashlib.sha256(b"\0".join(parts)).digest()

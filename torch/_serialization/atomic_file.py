@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 
 __all__ = ["replacing"]
@@ -104,7 +103,7 @@ def replacing(path):
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(os.fsdecode(path))} does not exist.")
     # The name of the temporary file must fit where the target's own does.
-    name = f".{os.fsencode(base)[:180].decode(errors='ignore')}.{secrets.token_hex(6)}.tmp"
+    name = f".{os.fsencode(base)[:180].decode(errors='ignore')}.{os.urandom(6).hex()}.tmp"
     temporary = os.path.join(folder, name)
     file, named = _open_temporary(folder, temporary)
     try:

@@ -14,7 +14,6 @@ import sys
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -416,6 +415,8 @@ class GraphModule(nn.Module):
     def to_folder(self, folder: str | os.PathLike, module_name: str = "FxModule") -> None:
         """Writes the module as a package of Python text and tensors: `from folder import
         FxModule`."""
+        from pathlib import Path
+
         from torch.fx._save_folder import write_package
 
         write_package(self, Path(folder), module_name)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
-import platform
-import uuid
+import os
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -308,7 +307,7 @@ class _Part:
         task = _C._current_graph_task_id()
         if task == -1:
             # Opened by hand, outside of a backward pass: good for this once.
-            task = uuid.uuid4().int
+            task = int.from_bytes(os.urandom(16), "big")
         if task not in self.done:
             self.recompute(task)
         if task not in placeholder.values:
@@ -375,6 +374,8 @@ class _Part:
                 "`torch.utils.checkpoint.checkpoint(...)` or wrap the code block with "
                 "`with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):`"
             )
+        import platform
+
         return f"\nThe checkpointed function was {self.function!r} on {platform.platform()}."
 
 

@@ -3,12 +3,12 @@ children, and the loop that makes a graph smaller."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from torch import fx
 from torch._dynamo.debug_utils import (
@@ -20,6 +20,9 @@ from torch._dynamo.debug_utils import (
     generate_config_string,
     minifier_dir,
 )
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = [
     "arguments",
@@ -80,6 +83,8 @@ def load_inputs(load_args: Callable | Sequence[object], save_dir: str | None) ->
 
 def arguments(defaults: dict[str, object], description: str) -> argparse.ArgumentParser:
     """The parser of a program: commands run, minify, and the rest."""
+    import argparse
+
     parser = argparse.ArgumentParser(description=description)
     commands = parser.add_subparsers(dest="command", metavar="{run,minify}", required=False)
     run = commands.add_parser("run", help="run the program; it fails as the original did")

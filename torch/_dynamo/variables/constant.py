@@ -3,14 +3,9 @@ Operations on them are done at once, by Python itself, so that their meaning is 
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import enum
-import fractions
-import pathlib
 import re
 import types
-import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -35,24 +30,27 @@ CONSTANT_TYPES = frozenset(
         torch.memory_format,
         types.CodeType,
         re.Pattern,
-        datetime.date,
-        datetime.datetime,
-        datetime.timedelta,
-        decimal.Decimal,
-        fractions.Fraction,
-        uuid.UUID,
-        pathlib.PosixPath,
-        pathlib.PurePosixPath,
         torch.finfo,
         TreeSpec,
         torch.iinfo,
     }
 )
+# Others by module and name: who has none of their values need not import them.
+_NAMED_TYPES = {
+    "datetime": ("date", "datetime", "timedelta"),
+    "decimal": ("Decimal",),
+    "fractions": ("Fraction",),
+    "uuid": ("UUID",),
+    "pathlib": ("PosixPath", "PurePosixPath"),
+    "pathlib._local": ("PosixPath", "PurePosixPath"),
+}
 
 
 def is_constant_type(cls: type) -> bool:
     """Whether values of the class are constants."""
-    return cls in CONSTANT_TYPES or issubclass(cls, enum.Enum | TreeSpec)
+    if cls in CONSTANT_TYPES or issubclass(cls, enum.Enum | TreeSpec):
+        return True
+    return cls.__name__ in _NAMED_TYPES.get(cls.__module__, ())
 
 
 class ConstantVariable(VariableTracker):

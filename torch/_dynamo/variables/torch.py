@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -195,8 +196,9 @@ def _state(value: object) -> Callable:
 
 for _fn in (torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling):
     trace_rules.register(_fn, _state(True))
-for _fn in (torch.compiler.is_exporting, torch.jit.is_scripting, torch.jit.is_tracing):
-    trace_rules.register(_fn, _state(False))
+trace_rules.register(torch.compiler.is_exporting, _state(False))
+for _name in ("torch.jit.is_scripting", "torch.jit.is_tracing"):
+    trace_rules.register_name(_name, _state(False))
 trace_rules.register(torch._C._get_tracing_state, _state(None))
 for _name in ("mark_dynamic", "mark_static", "maybe_mark_dynamic", "mark_unbacked"):
     trace_rules.register(getattr(torch._dynamo, _name), FORBID)
@@ -230,11 +232,22 @@ for _name in (
 for _fn in (
     torch.cuda.is_available, torch.cuda.device_count, torch.cuda.current_device,
     torch.cuda.is_initialized, torch.backends.cuda.is_built, torch.cuda.get_device_capability,
-    torch.distributed.is_available, torch.distributed.is_initialized,
     torch._C._is_torch_function_enabled if hasattr(torch._C, "_is_torch_function_enabled")
     else torch.is_grad_enabled,
 ):  # fmt: skip
     trace_rules.register(_fn, _ask(_fn))
+
+
+def _asked_by_name(name: str) -> Callable:
+    def run(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        module, _, function = name.rpartition(".")
+        return _ask(getattr(sys.modules[module], function))(tx, *args, **kwargs)
+
+    return run
+
+
+for _name in ("torch.distributed.is_available", "torch.distributed.is_initialized"):
+    trace_rules.register_name(_name, _asked_by_name(_name))
 
 
 def _symbolic_question(fn: Callable) -> Callable:
@@ -266,9 +279,11 @@ def _cast(tx: Frame, typ: VariableTracker, val: VariableTracker) -> VariableTrac
     return val
 
 
-@handler(torch.jit.annotate)
 def _annotate(tx: Frame, the_type: VariableTracker, value: VariableTracker) -> VariableTracker:
     return value
+
+
+trace_rules.register_name("torch.jit.annotate", _annotate)
 
 
 @handler(torch.is_tensor)

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
-from torch._prims.rng_prims import refuse_device
-from torch._prims_common import CUDARngStateHelper
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 __all__ = ["Philox", "moves_generator"]
@@ -40,6 +38,8 @@ class Philox:
 
     def draw(self, size: Sequence[int], device: torch.device, dtype: torch.dtype | None) -> Tensor:
         """Uniform numbers from the state, which moves on."""
+        from torch._prims.rng_prims import refuse_device
+
         refuse_device(torch.device(device))
         offset = self.base if self.moved is None else self.base + self.moved
         values, step = torch.ops.rngprims.philox_rand(
@@ -121,6 +121,7 @@ def moves_generator(
 ) -> Callable[[list[object]], list[object]]:
     """A graph that takes the state as its last arguments and returns the new offset at a place,
     as one that does not."""
+    from torch._prims_common import CUDARngStateHelper
 
     def run(args: list[object]) -> list[object]:
         if torch.cuda.is_available():

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import re
-import tempfile
 
 __all__ = ["cache_dir", "default_cache_dir"]
 
 
 def default_cache_dir() -> str:
     """A folder of the user in the folder for temporary files."""
+    import getpass
+    import tempfile
+
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user without a name

@@ -5,7 +5,6 @@ that differ in one part votes for exchanging it."""
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 
 __all__ = ["grouped", "proposals"]
@@ -121,6 +120,8 @@ def proposals(missing, unexpected) -> str:
     votes.pop(None, None)
     texts = [_sentence(*change, count) for change, count in votes.most_common(_RENAMES_SHOWN)]
     if not texts:
+        import difflib
+
         for key in list(unexpected)[:200]:
             close = difflib.get_close_matches(key, missing, n=1, cutoff=0.85)
             if close:

@@ -25,12 +25,22 @@ _IN_PLACE = (
 @compatibility(is_backward_compatible=False)
 def get_CSE_banned_ops() -> set:
     """Operators whose calls are never the same: those that draw random numbers or write."""
-    packets = (getattr(torch.ops.aten, name, None) for name in (*_RANDOM, *_IN_PLACE))
-    return {packet for packet in packets if packet is not None}
+    return _present(_RANDOM) | _present(_IN_PLACE)
 
 
-rand_ops = {getattr(torch.ops.aten, name) for name in _RANDOM if hasattr(torch.ops.aten, name)}
-inplace_ops = {getattr(torch.ops.aten, n) for n in _IN_PLACE if hasattr(torch.ops.aten, n)}
+def _present(names: list[str]) -> set:
+    """Those of the operators that exist by now. One that is defined when it is first asked for is
+    in no graph before, and asking would define all of its kind."""
+    have = (name for name in names if torch._C._get_overload_names(f"aten::{name}"))
+    return {getattr(torch.ops.aten, name) for name in have}
+
+
+def __getattr__(name: str) -> set:
+    if name == "rand_ops":
+        return _present(_RANDOM)
+    if name == "inplace_ops":
+        return _present(_IN_PLACE)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 @compatibility(is_backward_compatible=False)
