@@ -583,22 +583,22 @@ template <class R, class T> struct ReduceKernels {
       walk_column<kCount>(s, in, begin + y, end, height, a);
     }
     CRESSET_SHARED A shared[kReduceThreads * kCount];
-    A* mine = shared + threadIdx.x * kCount;
+    A* mine = shared + threadIdx.x; // one result after the other, kReduceThreads apart
     CRESSET_UNROLL
-    for (int j = 0; j < kCount; ++j) mine[j] = R::done(s[j]);
+    for (int j = 0; j < kCount; ++j) mine[j * kReduceThreads] = R::done(s[j]);
     over_height<kCount>(mine, y, height, a.lanes);
     const long output = batch * a.columns + c;
     const bool writes = y == 0 && c < a.columns;
     if (writes) {
       CRESSET_UNROLL
-      for (int j = 0; j < kCount; ++j) write(a, split, output + j, mine[j]);
+      for (int j = 0; j < kCount; ++j) write(a, split, output + j, mine[j * kReduceThreads]);
     }
     if (a.splits == 1 || a.tickets == nullptr || !is_last(a, rest, writes)) return;
     columns_of_pieces<kCount>(mine, c < a.columns ? y : a.splits, output, height, a);
     over_height<kCount>(mine, y, height, a.lanes);
     if (writes) {
       CRESSET_UNROLL
-      for (int j = 0; j < kCount; ++j) R::store(a, output + j, mine[j]);
+      for (int j = 0; j < kCount; ++j) R::store(a, output + j, mine[j * kReduceThreads]);
     }
   }
   // Every height-th piece of kCount results, from piece k on. Few threads do this while the rest of
@@ -624,7 +624,7 @@ template <class R, class T> struct ReduceKernels {
       }
     }
     CRESSET_UNROLL
-    for (int j = 0; j < kCount; ++j) sums[j] = v[j];
+    for (int j = 0; j < kCount; ++j) sums[j * kReduceThreads] = v[j];
   }
   // Accumulators above each other, into the first row of threads.
   template <int kCount>
@@ -634,7 +634,8 @@ template <class R, class T> struct ReduceKernels {
       if (y < h) {
         CRESSET_UNROLL
         for (int j = 0; j < kCount; ++j)
-          mine[j] = R::combine(mine[j], mine[h * lanes * kCount + j]);
+          mine[j * kReduceThreads] =
+              R::combine(mine[j * kReduceThreads], mine[j * kReduceThreads + h * lanes]);
       }
     }
   }
