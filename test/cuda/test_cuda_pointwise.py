@@ -303,3 +303,18 @@ def test_import_and_cpu_work_never_load_the_driver():
     code = "import torch; torch.ones(3) + 1; print('libcuda' in open('/proc/self/maps').read())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False", done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_that_half_types_cannot_hold_are_not_rounded_to_them(dtype):
+    x = torch.randn(500).to(dtype)
+    for run in (
+        lambda t: t * 1.1283791670955126,
+        lambda t: t / 3.3,
+        lambda t: 0.3 / t,
+        lambda t: t[::3] * 0.1,
+        lambda t: t.clone().mul_(0.7),
+        lambda t: torch.ops.aten.mul.Scalar(t, 1e-3),
+        lambda t: t * torch.tensor(0.1, dtype=torch.float64),
+    ):
+        assert torch.equal(run(x.to(cuda)).cpu(), run(x))

@@ -12,6 +12,7 @@
 #include <ATen/cuda/PointwiseLaunch.h>
 #include <ATen/cuda/PointwiseProgram.h>
 #include <ATen/cuda/Program.h>
+#include <ATen/iter/Number.h>
 #include <ATen/native/copy/Transpose.args.h>
 #include <c10/cuda/CUDAGuard.h>
 
@@ -95,6 +96,18 @@ bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0
 bool number_fits(const Scalar& s, ScalarType compute) {
   return c10::isComplexType(compute) || (c10::isFloatingType(compute) && !s.isComplex()) ||
          (c10::isIntegralType(compute, false) && s.isIntegral(true));
+}
+
+// The dtype of the loop: a number that float16 or bfloat16 cannot hold asks for float32 beside
+// them, as on the CPU.
+ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
+  if (!c10::isReducedFloatingType(compute) || spec.numbers != iter::NumberRule::Wide)
+    return compute;
+  for (const Operand& op : operands) {
+    if (op.tensor != nullptr && op.tensor->is_cuda()) continue;
+    if (!iter::number_fits(op.tensor ? op.tensor->item() : *op.scalar, compute)) return kFloat;
+  }
+  return compute;
 }
 
 // The tensor whose dtype, shape and device all others share; null when they do not.
@@ -289,6 +302,7 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
   if (first == nullptr) return false;
   const ScalarType compute = first->scalar_type();
   if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;
+  if (loop_dtype(spec, operands, compute) != compute) return false;
   const ScalarType result = output_dtype(spec, compute);
   if (inplace && (inplace != operands.begin()->tensor || result != compute)) return false;
 
@@ -326,6 +340,10 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
 
 void pointwise_general(const PointwiseSpec& spec, const Tensor& target, Operands operands,
                        Params params, IntArrayRef shape, ScalarType compute, ScalarType result) {
+  if (const ScalarType wide = loop_dtype(spec, operands, compute); wide != compute) {
+    result = result == compute ? wide : result;
+    compute = wide;
+  }
   const PointwiseProgram& program = program_for(spec, compute);
   const CUDAGuard guard(target.device());
   const bool mixed = target.numel() >= kWorthCompiling &&
