@@ -156,3 +156,29 @@ def test_repeated_products_and_new_biases_use_the_cached_plan():
     for _ in range(5):
         b, rb = pair((3,), torch.float32)
         close(F.linear(x, w, b), rx @ rw.T + rb, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_layers_on_a_few_rows(dtype):
+    # Sizes around a warp's step, with a rest, with more packs than are in flight, and one that is
+    # no multiple of a pack and takes the other way.
+    for rows, k, n in ((1, 8, 1), (1, 256, 5), (2, 768, 9), (3, 1288, 4), (4, 2048, 3), (2, 10, 3)):
+        x, w = torch.randn(rows, k).to(dtype), (torch.randn(n, k) / k**0.5).to(dtype)
+        b = torch.randn(n).to(dtype)
+        for bias in (b, None):
+            got = torch.nn.functional.linear(
+                x.to(cuda), w.to(cuda), None if bias is None else bias.to(cuda)
+            )
+            want = x.double() @ w.double().T + (0 if bias is None else bias.double())
+            assert got.dtype == dtype and got.shape == (rows, n)
+            tolerance = 1e-5 if dtype is torch.float32 else 1e-2
+            torch.testing.assert_close(got.cpu().double(), want, rtol=tolerance, atol=tolerance)
+
+
+def test_a_few_rows_that_are_not_dense_are_read_as_they_lie():
+    x, w = torch.randn(2, 32)[:, ::2].to(cuda), torch.randn(16, 5).to(cuda).t()
+    got = torch.nn.functional.linear(x, w)
+    torch.testing.assert_close(got.cpu(), x.cpu() @ w.cpu().t())
+    one = torch.nn.functional.linear(torch.ones(16, device=cuda), w)
+    assert one.shape == (5,)
+    torch.testing.assert_close(one.cpu(), w.cpu().sum(1))

@@ -232,6 +232,41 @@ void product(const Tensor& a, const Tensor& b, const Tensor* self, const Tensor&
 
 Tensor column(const Tensor& vec) { return vec.unsqueeze(1); }
 
+// ---- a few rows times a large matrix (FewRows.cuh)
+constexpr int64_t kMostRows = 4;
+constexpr const char* kFewRows = "native/matmul/FewRows.cuh";
+#define CRESSET_FEW_ROWS(type)                                                                     \
+  {                                                                                                \
+    {kFewRows, "few_rows_1_" type}, {kFewRows, "few_rows_2_" type},                                \
+        {kFewRows, "few_rows_3_" type}, {                                                          \
+      kFewRows, "few_rows_4_" type                                                                 \
+    }                                                                                              \
+  }
+const cuda::Kernel kFewRowsOf[3][kMostRows] = {CRESSET_FEW_ROWS("f32"), CRESSET_FEW_ROWS("f16"),
+                                               CRESSET_FEW_ROWS("bf16")};
+#undef CRESSET_FEW_ROWS
+
+// out = x w' + bias; false where the kernel does not do it. x is rows x k, w n x k.
+bool few_rows(const Tensor& x, const Tensor& w, const Tensor* bias, const Tensor& out) {
+  const ScalarType dtype = x.scalar_type();
+  if (dtype != kFloat && dtype != kHalf && dtype != kBFloat16) return false;
+  const int64_t rows = x.size(0), k = x.size(1), n = w.size(0);
+  if (rows < 1 || rows > kMostRows || n == 0 || k == 0 || k * x.itemsize() % 16 != 0) return false;
+  if (dtype == kFloat && use_tf32(dtype)) return false;
+  for (const Tensor* t : {&x, &w, &out, bias}) {
+    if (t == nullptr) continue;
+    if (t->scalar_type() != dtype || !t->is_contiguous() || t->device() != x.device()) return false;
+    if (t != bias && !cuda::is_aligned16(t->const_data_ptr())) return false;
+  }
+  if (bias != nullptr && (bias->dim() != 1 || bias->size(0) != n)) return false;
+  const int type = dtype == kFloat ? 0 : dtype == kHalf ? 1 : 2;
+  constexpr unsigned kWarps = 4;
+  cuda::launch(kFewRowsOf[type][rows - 1], static_cast<unsigned>((n + kWarps - 1) / kWarps),
+               32 * kWarps, 0, cuda::current_stream(), x.const_data_ptr(), w.const_data_ptr(),
+               bias ? bias->const_data_ptr() : nullptr, out.mutable_data_ptr(), n, k);
+  return true;
+}
+
 } // namespace
 
 void product_cuda(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha) {
@@ -284,8 +319,10 @@ void linear_cuda(const Tensor& input, const Tensor& weight, const std::optional<
   const int64_t k = input.sizes().back(), n = vector ? 1 : weight.size(0);
   const int64_t rows = n == 0 ? 0 : out.numel() / n;
   const Tensor x = input.dim() == 2 ? input : input.reshape({rows, k});
-  const Tensor w = vector ? column(weight) : weight.transpose(0, 1);
   const Tensor flat = out.dim() == 2 && !vector ? out : out.view({rows, n});
+  const Tensor* const added = bias && bias->defined() ? &*bias : nullptr;
+  if (!vector && rows <= kMostRows && few_rows(x, weight, added, flat)) return;
+  const Tensor w = vector ? column(weight) : weight.transpose(0, 1);
   if (!bias || !bias->defined()) {
     product(x, w, nullptr, flat, 0, 1);
   } else if (bias->dim() <= 1) {
