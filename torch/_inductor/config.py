@@ -26,6 +26,8 @@ use_pre_grad_passes: bool = True
 use_joint_graph_passes: bool = True
 use_post_grad_passes: bool = True
 pattern_matcher: bool = True
+# Networks of convolutions on a GPU are computed with the channels innermost.
+layout_optimization: bool = _flag("TORCHINDUCTOR_LAYOUT_OPTIMIZATION", "1")
 # Names of pre-grad and post-grad pattern passes that are asked for, each with its options.
 pre_grad_fusion_options: dict = {}
 post_grad_fusion_options: dict = {}
@@ -401,7 +403,6 @@ keep_addmm_fused_for_half_dtypes: bool = True
 keep_output_stride: bool = True
 kernel_name_max_ops: int = 10
 layout_opt_default: str = "1"
-layout_optimization: bool = True
 log_tlparse: bool = False
 loop_index_inversion_in_fusion: bool = True
 loop_ordering_after_fusion: bool = True

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from torch import fx
 from torch._inductor import config
 from torch._inductor._passes import run_custom_pass, run_pass
+from torch._inductor.fx_passes.conv_layout import channels_last_convolutions
 from torch._inductor.fx_passes.fuse_attention import fuse_attention
 from torch._inductor.fx_passes.matmul_passes import (
     linear_permute_fusion,
@@ -44,6 +45,12 @@ def pre_grad_passes(
     remove_passes: str | None = None,
 ) -> fx.GraphModule:
     """Changes the captured graph: what users registered by name, then their own pass."""
+    run_pass(
+        gm,
+        "channels_last_convolutions",
+        lambda _: channels_last_convolutions(gm),
+        subsystem="pre_grad_passes",
+    )
     if config.pattern_matcher:
         run_pass(gm, "fuse_attention", lambda _: fuse_attention(gm), subsystem="pre_grad_passes")
         for name in config.pre_grad_fusion_options:
