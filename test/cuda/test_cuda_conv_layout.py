@@ -13,7 +13,8 @@ from torch._inductor.fx_passes import conv_layout
 @pytest.fixture(autouse=True)
 def fresh():
     torch._dynamo.reset()
-    yield
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
     torch._dynamo.reset()
 
 
