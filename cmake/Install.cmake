@@ -33,7 +33,10 @@ install(DIRECTORY aten/src/ATen DESTINATION ${include_dir} ${headers})
 install(DIRECTORY torch/csrc torch/headeronly DESTINATION ${include_dir}/torch ${headers})
 install(DIRECTORY torch/csrc/api/include/ DESTINATION ${include_dir} OPTIONAL
   ${headers})
-install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/ DESTINATION ${include_dir} ${headers})
+install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/ DESTINATION ${include_dir} ${headers}
+  PATTERN "public" EXCLUDE)
+# What programs see instead of the library's own view comes last.
+install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/public/ DESTINATION ${include_dir} ${headers})
 install(FILES torch/library.h torch/custom_class.h torch/extension.h torch/python.h
   DESTINATION ${include_dir}/torch)
 

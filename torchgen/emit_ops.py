@@ -46,7 +46,7 @@ def struct_declaration(op: Op) -> str:
     )
 
 
-class _Form:
+class Form:
     """One C++ function over an operator: its parameters, and the expressions handed to the op
     struct."""
 
@@ -99,7 +99,7 @@ class _Form:
         return ", ".join(result)
 
 
-def _forms(op: Op, methods: bool) -> Iterator[_Form]:
+def forms_of(op: Op, methods: bool) -> Iterator[Form]:
     args = list(op.schema.args)
     outs = list(op.schema.out_args)
     rest = [a for a in args if a not in outs]
@@ -107,13 +107,13 @@ def _forms(op: Op, methods: bool) -> Iterator[_Form]:
         mark = "_symint" if symint else ""
         for options in (True, False) if op.options_args else (False,):
             if outs and not methods:
-                yield _Form(op, mark + "_out", outs + rest, symint, options)
-                yield _Form(op, mark + "_outf", args, symint, options)
+                yield Form(op, mark + "_out", outs + rest, symint, options)
+                yield Form(op, mark + "_outf", args, symint, options)
             else:
-                yield _Form(op, mark, args, symint, options)
+                yield Form(op, mark, args, symint, options)
 
 
-def _function(form: _Form) -> str:
+def _function(form: Form) -> str:
     ret = cpp.return_type(form.op.schema)
     call = f"at::_ops::{form.op.struct}::call({form.expressions()})"
     params = ", ".join(form.parameters())
@@ -128,7 +128,7 @@ def ops_header(base: str, ops: list[Op]) -> str:
     parts.append("}  // namespace at::_ops\n\nnamespace at {\n")
     for op in ops:
         if "function" in op.variants:
-            parts += [_function(form) for form in _forms(op, methods=False)]
+            parts += [_function(form) for form in forms_of(op, methods=False)]
     parts.append("}  // namespace at\n")
     return "".join(parts)
 
@@ -145,7 +145,7 @@ def meta_functions(model: Model) -> str:
         for ops in model.by_base().values()
         for op in ops
         if "function" in op.variants and not op.schema.is_out and op.schema.args
-        for form in _forms(op, methods=False)
+        for form in forms_of(op, methods=False)
         if not form.name.endswith("_")
     }
     parts = [BANNER, "#pragma once\n#include <ATen/Functions.h>\n#include <ATen/MetaImage.h>\n"]
@@ -155,21 +155,26 @@ def meta_functions(model: Model) -> str:
     return "".join(parts)
 
 
-def _front_end_function(form: _Form) -> str:
-    """The same call in namespace torch, where the options' requires_grad counts."""
+def _front_end_function(form: Form, public: bool) -> str:
+    """The same call in namespace torch, where the options' requires_grad counts. `public` headers
+    do not know the op structs."""
     ret = cpp.return_type(form.op.schema)
+    names = [p.split(" = ")[0].rsplit(" ", 1)[1] for p in form.parameters()]
     call = f"at::_ops::{form.op.struct}::call({form.expressions()})"
+    if public:
+        call = f"at::{form.name}({', '.join(names)})"
     if form.options and ret == "at::Tensor":
         call = f"detail::as_wanted({call}, options)"
     return f"inline {ret} {form.name}({', '.join(form.parameters())}) {{\n  return {call};\n}}\n"
 
 
-def front_end_factories(model: Model) -> str:
+def factories_header(model: Model, public: bool) -> str:
     """torch:: forms of the functions that take options. A name declared in torch hides all of its
     at:: overloads, so those without options come along."""
     bases = {b: ops for b, ops in model.by_base().items() if any(op.options_args for op in ops)}
     parts = [BANNER, "#pragma once\n"]
-    parts += [f"#include <ATen/ops/{base}.h>\n" for base in bases]
+    suffix = "_functions" if public else ""
+    parts += [f"#include <ATen/ops/{base}{suffix}.h>\n" for base in bases]
     parts.append("#include <torch/csrc/autograd/variable.h>\n\nnamespace torch {\n")
     parts.append(
         "namespace detail {\n"
@@ -180,24 +185,25 @@ def front_end_factories(model: Model) -> str:
     for ops in bases.values():
         for op in ops:
             if "function" in op.variants and not op.schema.is_out:
-                parts += [_front_end_function(form) for form in _forms(op, methods=False)]
+                parts += [_front_end_function(form, public) for form in forms_of(op, methods=False)]
     parts.append("}  // namespace torch\n")
     return "".join(parts)
 
 
-def family_namespace(model: Model, family: str) -> str:
+def family_header(model: Model, family: str, public: bool) -> str:
     """torch::fft::fft for at::fft_fft: the functions of a family under their own namespace."""
     prefix = family + "_"
     bases = {b: ops for b, ops in model.by_base().items() if b.startswith(prefix)}
     parts = [BANNER, "#pragma once\n"]
-    parts += [f"#include <ATen/ops/{base}.h>\n" for base in bases]
+    suffix = "_functions" if public else ""
+    parts += [f"#include <ATen/ops/{base}{suffix}.h>\n" for base in bases]
     if family == "fft":
         parts.append("#include <torch/csrc/autograd/generated/factories.h>\n")
     parts.append(f"\nnamespace torch::{family} {{\n")
     for ops in bases.values():
         for op in ops:
-            for form in _forms(op, methods=False) if "function" in op.variants else ():
-                text = _front_end_function(form)
+            for form in forms_of(op, methods=False) if "function" in op.variants else ():
+                text = _front_end_function(form, public)
                 text = text.replace("detail::as_wanted", "torch::detail::as_wanted")
                 short = form.name.removeprefix(prefix)
                 parts.append(text.replace(f" {form.name}(", f" {short}(", 1))
@@ -208,16 +214,16 @@ def family_namespace(model: Model, family: str) -> str:
 # ---- methods -------------------------------------------------------------------------------------
 
 
-def _is_hand_written(form: _Form, hand_written: frozenset[str]) -> bool:
+def _is_hand_written(form: Form, hand_written: frozenset[str]) -> bool:
     """`hand_written` names operators, `squeeze.dim`; their symbolic forms are still generated."""
     return form.op.schema.full_name in hand_written and not form.symint
 
 
-def _method_forms(ops: list[Op], hand_written: frozenset[str]) -> Iterator[_Form]:
+def _method_forms(ops: list[Op], hand_written: frozenset[str]) -> Iterator[Form]:
     for op in ops:
         if "method" not in op.variants:
             continue
-        for form in _forms(op, methods=True):
+        for form in forms_of(op, methods=True):
             if not _is_hand_written(form, hand_written):
                 yield form
 
@@ -232,7 +238,7 @@ def method_declarations(model: Model, hand_written: frozenset[str]) -> str:
     return "".join(parts)
 
 
-def _method_definition(form: _Form) -> str:
+def _method_definition(form: Form) -> str:
     self_arg = form.op.schema.self_arg
     assert self_arg is not None
     self_text = "const_cast<at::Tensor&>(*this)" if self_arg.is_write else "*this"
@@ -304,7 +310,7 @@ def check_overloads(model: Model, hand_written: frozenset[str]) -> None:
         seen: dict[tuple[str, ...], Op] = {}
         for op in model.ops:
             wanted = ("method" if methods else "function") in op.variants
-            for form in _forms(op, methods) if wanted else ():
+            for form in forms_of(op, methods) if wanted else ():
                 if methods and _is_hand_written(form, hand_written):
                     continue
                 try:
@@ -324,10 +330,10 @@ def drop_clashing_defaults(model: Model) -> None:
     """Two overloads that the same call would fit are told apart by taking defaults from the longer
     one: `arange(0, 5)` is the one without a step."""
     for methods in (False, True):
-        by_name: dict[str, list[_Form]] = {}
+        by_name: dict[str, list[Form]] = {}
         for op in model.ops:
             if ("method" if methods else "function") in op.variants:
-                for form in _forms(op, methods):
+                for form in forms_of(op, methods):
                     by_name.setdefault(form.name, []).append(form)
         for forms in by_name.values():
             taken: set[tuple[str, ...]] = set()
@@ -349,10 +355,10 @@ def emit(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
     files = {f"ATen/ops/{base}.h": ops_header(base, ops) for base, ops in by_base.items()}
     files["ATen/Functions.h"] = functions_header(list(by_base))
     files["ATen/MetaFunctions.h"] = meta_functions(model)
-    files["torch/csrc/autograd/generated/factories.h"] = front_end_factories(model)
+    files["torch/csrc/autograd/generated/factories.h"] = factories_header(model, public=False)
     for family in ("fft", "linalg", "special"):
         header = f"torch/csrc/autograd/generated/{family}_namespace.h"
-        files[header] = family_namespace(model, family)
+        files[header] = family_header(model, family, public=False)
     files["ATen/core/TensorMethods.inc"] = method_declarations(model, hand_written)
     files.update(method_files(model, hand_written))
     files["ATen/OpTable.cpp"] = op_table(model)

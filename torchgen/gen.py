@@ -22,6 +22,7 @@ from . import (
     emit_limits,
     emit_ops,
     emit_pointwise,
+    emit_public,
     emit_pyi,
     python_sigs,
 )
@@ -49,6 +50,7 @@ def generate(
     functions = python_sigs.build(model)
     files: dict[str, str] = {}
     files.update(emit_ops.emit(model, hand_written_methods()))
+    files.update(emit_public.emit(model))
     files.update(emit_kernels.emit(model, formulas))
     files.update(emit_autograd.emit(model, formulas))
     files.update(emit_pointwise.emit(model))

@@ -147,3 +147,41 @@ def test_headers_of_the_front_end_never_include_python() -> None:
                 continue
             text = header.read_text()
             assert "Python.h" not in re.findall(r"#include *[<\"]([^>\"]+)", text), name
+
+
+def parsed(source: str, folder: Path, *options: str) -> str:
+    """What the compiler prints for a program that it reads without translating it."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    include = Path(torch.__file__).parent / "include"
+    program = folder / "program.cpp"
+    program.write_text(source)
+    paths = [f"-I{include}", f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}"]
+    command = ["g++", "-std=c++17", *paths, *options, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_including_the_front_end_reads_no_header_of_python(tmp_path: Path) -> None:
+    read = parsed("#include <torch/torch.h>\n#include <torch/script.h>\n", tmp_path, "-M")
+    assert "torch/torch.h" in read
+    assert "Python.h" not in read
+
+
+@pytest.mark.slow
+def test_structs_of_operators_stand_beside_all_functions_in_any_order(tmp_path: Path) -> None:
+    use = """
+    at::Tensor twice(const at::Tensor& x) {
+      const at::Tensor y = at::_ops::add_Tensor::call(x, x, 1);
+      return at::_ops::mul_Tensor::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), y, y);
+    }
+    using Schema = at::_ops::add_Tensor::schema;
+    at::Tensor thrice(const at::Tensor& x) { return at::add(torch::zeros({2}), x, 3); }
+    """
+    for order in (
+        ["torch/torch.h", "ATen/ops/add.h", "ATen/ops/mul_ops.h"],
+        ["ATen/ops/mul.h", "ATen/Operators.h", "torch/torch.h"],
+    ):
+        includes = "".join(f"#include <{name}>\n" for name in order)
+        parsed(includes + use, tmp_path, "-fsyntax-only")

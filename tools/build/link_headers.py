@@ -23,6 +23,8 @@ PLACES = {
     "torch/csrc/api/include/torch": "torch",
     "build:gen/ATen": "ATen",
     "build:gen/torch": "torch",
+    # What programs see instead of the library's own view comes last.
+    "build:gen/public": ".",
 }
 
 
@@ -35,7 +37,7 @@ def wanted_links(source: pathlib.Path, build: pathlib.Path) -> dict[pathlib.Path
             for file in files:
                 if os.path.splitext(file)[1] in SUFFIXES:
                     path = pathlib.Path(parent, file)
-                    links[place / path.relative_to(folder)] = path
+                    links[pathlib.Path(place) / path.relative_to(folder)] = path
     for path in sorted((source / "torch").glob("*.h")):
         links[pathlib.Path("torch", path.name)] = path
     return links
@@ -51,7 +53,8 @@ def link_headers(source: pathlib.Path, build: pathlib.Path) -> None:
                 path.unlink()
     for place, header in links.items():
         link = include / place
-        if not os.path.lexists(link):
+        if not os.path.lexists(link) or os.readlink(link) != str(header):
+            link.unlink(missing_ok=True)
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(header)
     package = source / "torch" / "share" / "cmake" / "Torch"
