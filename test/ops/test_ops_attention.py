@@ -171,3 +171,47 @@ def test_backward_without_data_has_the_shapes_of_the_real_one():
     )
     for a, b in zip(real, meta, strict=True):
         assert (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype)
+
+
+@pytest.mark.parametrize("queries, keys", [(8, 3), (64, 64), (70, 131), (131, 300), (200, 70)])
+@pytest.mark.parametrize("case", ["plain", "causal", "mask", "hidden rows"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_blocks_of_queries_give_results_and_gradients_of_the_formula(queries, keys, case, dtype):
+    q, k, v = (t.transpose(1, 2) for t in tensors(2, 4, queries, keys, 19, 33, dtype))
+    q, k, v = (t.contiguous().transpose(1, 2).requires_grad_() for t in (q, k, v))
+    mask = None
+    if case in ("mask", "hidden rows"):
+        mask = torch.rand(2, 1, queries, keys) > 0.3
+        mask[..., 0] = True
+        if case == "hidden rows":
+            mask[:, :, 3::5] = False
+    wide = [t.detach().double().requires_grad_() for t in (q, k, v)]
+    weight = torch.randn(2, 4, queries, 33).to(dtype)
+    out = attend(q, k, v, mask, is_causal=case == "causal")
+    expected = reference(*wide, mask=mask, causal=case == "causal")
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(out.double(), expected, atol=tolerance, rtol=tolerance)
+    out.backward(weight)
+    # The formula's softmax has no gradient where a row is hidden.
+    seen = expected.detach().abs().sum(-1, keepdim=True) > 0
+    (expected * (weight.double() * seen)).nan_to_num().sum().backward()
+    for mine, theirs in zip((q, k, v), wide, strict=True):
+        torch.testing.assert_close(
+            mine.grad.double(), theirs.grad.nan_to_num(), atol=4 * tolerance, rtol=4 * tolerance
+        )
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_blocks_of_queries_have_the_same_bits_on_any_number_of_threads(causal):
+    q, k, v = (t.requires_grad_() for t in tensors(2, 4, 150, 170, 32, 32))
+    k, v = (t.detach()[:, :2].requires_grad_() for t in (k, v))
+    threads, results = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            out = attend(q, k, v, is_causal=causal, enable_gqa=True)
+            results.append((out, *torch.autograd.grad(out.sin().sum(), (q, k, v))))
+    finally:
+        torch.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))

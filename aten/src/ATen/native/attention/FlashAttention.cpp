@@ -13,6 +13,7 @@
 #include <ATen/native/Sizes.h>
 #include <ATen/native/attention/AttentionKernel.h>
 #include <ATen/native/attention/Native.h>
+#include <ATen/native/attention/TiledAttention.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/native/matmul/gemm/Scratch.h>
 #include <ATen/ops/add.h>
@@ -206,7 +207,9 @@ std::tuple<Tensor, Tensor> flash_attention_cpu(const Tensor& query, const Tensor
   const Tensor out = at::detail::empty_strided(sizes, output_strides(query, sizes), compute);
   const Tensor lse = at::detail::empty(IntArrayRef(sizes, 3), compute);
   const double factor = scale_of(query, scale);
-  if (compute == kDouble)
+  if (tiled_forward_fits(q.size(2)))
+    tiled_forward({q, k, v, bias, out, lse, factor, is_causal});
+  else if (compute == kDouble)
     Flash<double>(q, k, v, bias, out, lse, factor, is_causal).run();
   else
     Flash<float>(q, k, v, bias, out, lse, factor, is_causal).run();
@@ -317,6 +320,16 @@ flash_attention_backward_cpu(const Tensor& grad_out, const Tensor& query, const 
   check_flash(query, key, value, dropout_p);
   const ScalarType dtype = query.scalar_type(), compute = dtype == kDouble ? kDouble : kFloat;
   const Tensor q = query.to(compute), g = grad_out.to(compute);
+  if (tiled_backward_fits(query.size(2), key.size(2))) {
+    const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), key.size(2)};
+    const Tensor mask = has(attn_mask) ? additive_mask(*attn_mask, compute, sizes) : Tensor();
+    const Tensor k = key.to(compute), v = value.to(compute), o = out.to(compute);
+    const Tensor lse = logsumexp.to(compute).contiguous();
+    const Tensor dq = detail::empty(q.sizes(), compute), dk = detail::empty(k.sizes(), compute),
+                 dv = detail::empty(v.sizes(), compute);
+    tiled_backward({q, k, v, mask, o, lse, scale_of(query, scale), is_causal}, g, dq, dk, dv);
+    return {dq.to(dtype), dk.to(dtype), dv.to(dtype)};
+  }
   const int64_t group = query.size(1) / key.size(1), keys = key.size(2);
   // Heads that share keys see copies of them.
   const auto spread = [&](const Tensor& t) {
