@@ -225,6 +225,26 @@ TEST(Optim, ParameterInTwoGroupsRaises) {
   EXPECT_THROW(sgd.add_param_group(torch::optim::OptimizerParamGroup({x})), c10::Error);
 }
 
+TEST(Archive, OptimizerReadsFilesOfBeforeGroups) {
+  const torch::Tensor first = torch::zeros({2}), second = torch::zeros({3});
+  torch::serialize::OutputArchive old;
+  old.write("step_buffers/size", torch::tensor(int64_t(1)));
+  old.write("step_buffers/0", torch::tensor(int64_t(7)), true);
+  old.write("exp_average_buffers/0", torch::full({2}, 0.5), true);
+  old.write("exp_average_sq_buffers/0", torch::full({2}, 0.25), true);
+  std::stringstream stream;
+  old.save_to(stream);
+  torch::optim::Adam adam({first, second}, 0.01);
+  torch::load(adam, stream);
+  ASSERT_EQ(adam.state().size(), 1);
+  const auto& state = static_cast<const torch::optim::AdamParamState&>(
+      *adam.state().at(first.unsafeGetTensorImpl()));
+  EXPECT_EQ(state.step(), 7);
+  EXPECT_TRUE(torch::equal(state.exp_avg(), torch::full({2}, 0.5)));
+  EXPECT_TRUE(torch::equal(state.exp_avg_sq(), torch::full({2}, 0.25)));
+  EXPECT_FALSE(state.max_exp_avg_sq().defined());
+}
+
 TEST(Archive, ModuleAndOptimizerContinueWhereTheyWere) {
   const auto step = [](torch::optim::Optimizer& optimizer, Net& net) {
     optimizer.zero_grad();

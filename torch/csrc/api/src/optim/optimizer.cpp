@@ -1,4 +1,5 @@
 // Groups, states, files and learning rates of optimizers.
+#include <torch/csrc/api/src/optim/old_files.h>
 #include <torch/optim/optimizer.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
 
@@ -224,6 +225,22 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
 }
 void Optimizer::load(serialize::InputArchive& archive) {
   serialize::InputArchive groups, states;
+  const std::unique_ptr<OptimizerParamState> fresh = make_state();
+  if (fresh != nullptr && !archive.try_read("param_groups", groups)) {
+    TORCH_WARN("The file of this optimizer has the old serialization format of LibTorch before "
+               "1.5: it has states but no options. Save it again to have both.");
+    state_.clear();
+    TORCH_CHECK(!param_groups_.empty(), "the optimizer has no group of parameters to load into");
+    const std::vector<Tensor>& params = param_groups_[0].params();
+    for (size_t i = 0; i < params.size(); ++i) {
+      serialize::InputArchive saved;
+      if (!old_files::find_state(archive, i, *fresh, saved)) continue;
+      std::unique_ptr<OptimizerParamState> state = make_state();
+      state->serialize(saved);
+      state_[params[i].unsafeGetTensorImpl()] = std::move(state);
+    }
+    return;
+  }
   archive.read("param_groups", groups);
   archive.read("state", states);
   TORCH_CHECK(groups.keys().size() == param_groups_.size(),
