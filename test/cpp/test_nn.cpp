@@ -297,6 +297,26 @@ TEST(Archive, MissingTensorIsNamedByItsPath) {
   }
 }
 
+TEST(Indexing, TensorsOfOneIntegerSelectAView) {
+  const torch::Tensor x = torch::arange(6).view({2, 3});
+  const torch::Tensor one = torch::tensor(int64_t(1)), two = torch::tensor(2, torch::kInt);
+  EXPECT_EQ(x.index({one, two}).data_ptr(), x.index({1, 2}).data_ptr());
+  EXPECT_TRUE(torch::equal(x.index({torch::indexing::Slice(), one}), x.select(1, 1)));
+  EXPECT_THROW(x.index({torch::tensor(int64_t(2))}), c10::IndexError);
+  // A byte is a truth value.
+  EXPECT_EQ(x.index({torch::tensor(1, torch::kByte)}).dim(), 3);
+}
+TEST(Indexing, TensorWithoutDimensionsIsTakenWholeOrRefused) {
+  const torch::Tensor x = torch::tensor(3);
+  EXPECT_EQ(x.index({"..."}).data_ptr(), x.data_ptr());
+  EXPECT_EQ(x.index({true}).dim(), 1);
+  try {
+    x.index({0});
+    FAIL() << "expected an error";
+  } catch (const c10::IndexError& error) {
+    EXPECT_NE(std::string(error.what()).find("invalid index of a 0-dim tensor"), std::string::npos);
+  }
+}
 TEST(Indexing, SlicesNumbersMasksAndEllipsisAsInPython) {
   using namespace torch::indexing;
   const Tensor x = torch::arange(24).view({2, 3, 4});

@@ -5,6 +5,7 @@
 #include <ATen/core/Dimname.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Formatting.h>
+#include <ATen/core/HandlerKeys.h>
 #include <ATen/core/Undefined.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/index.h>
@@ -74,6 +75,15 @@ std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indi
 
 namespace {
 
+// A tensor that holds one integer means that integer: what it selects is a view. Without memory
+// there is no number to read.
+bool is_number(const TensorIndex& index) {
+  if (!index.is_tensor() || !index.tensor().defined() || index.tensor().dim() != 0) return false;
+  const ScalarType dtype = index.tensor().scalar_type();
+  return c10::isIntegralType(dtype, /*includeBool=*/false) && dtype != kByte &&
+         !index.tensor().is_meta() && !seen_by_handlers(index.tensor());
+}
+
 // How many dimensions of the tensor an index uses up.
 int64_t dims_used(const TensorIndex& index) {
   if (index.is_tensor()) {
@@ -105,10 +115,12 @@ Tensor sliced(const Tensor& self, int64_t dim, const Slice& slice) {
                     slice.step().guard_int());
 }
 
+constexpr const char* kNoNumberOfOne =
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+    "convert a 0-dim tensor to a number";
+
 Tensor selected(const Tensor& self, int64_t dim, int64_t real_dim, int64_t index) {
-  TORCH_CHECK_INDEX(self.dim() > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in "
-                                    "Python or `tensor.item<T>()` in C++ to convert a 0-dim "
-                                    "tensor to a number");
+  TORCH_CHECK_INDEX(self.dim() > 0, kNoNumberOfOne);
   const int64_t size = self.size(dim);
   TORCH_CHECK_INDEX(index >= -size && index < size, "index ", index,
                     " is out of bounds for dimension ", real_dim, " with size ", size);
@@ -117,7 +129,10 @@ Tensor selected(const Tensor& self, int64_t dim, int64_t real_dim, int64_t index
 
 Applied apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
   int64_t used = 0;
-  for (const TensorIndex& index : indices) used += dims_used(index);
+  for (const TensorIndex& index : indices) {
+    TORCH_CHECK_INDEX(self.dim() > 0 || !index.is_integer(), kNoNumberOfOne);
+    used += dims_used(index);
+  }
   TORCH_CHECK_INDEX(used <= self.dim(), "too many indices for tensor of dimension ", self.dim());
   Applied out{self, {}, 0};
   int64_t dim = 0;      // of the view
@@ -130,6 +145,8 @@ Applied apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
     }
     if (index.is_integer()) {
       out.view = selected(out.view, dim, real_dim, index.integer().guard_int());
+    } else if (is_number(index)) {
+      out.view = selected(out.view, dim, real_dim, index.tensor().item().toLong());
     } else if (index.is_slice()) {
       out.view = sliced(out.view, dim++, index.slice());
     } else if (index.is_none()) {
@@ -155,7 +172,7 @@ Tensor get(const Tensor& self, ArrayRef<TensorIndex> indices) {
   const Applied applied = apply(self, indices);
   if (!applied.advanced.empty()) return at::index(applied.view, applied.advanced);
   // A whole tensor is still another tensor.
-  return applied.view.is_same(self) ? self.slice() : applied.view;
+  return applied.view.is_same(self) ? at::alias(self) : applied.view;
 }
 
 void put(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& values) {
