@@ -3,7 +3,9 @@ library, and failures."""
 
 import ctypes
 import pathlib
+import re
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -156,3 +158,37 @@ def test_registration_that_fails_is_the_error_of_the_load(tmp_path: pathlib.Path
             build_directory=str(tmp_path),
             is_python_module=False,
         )
+
+
+# Loads a binary where it was not built, and prints what its operators give.
+ELSEWHERE = """
+import sys, torch
+torch.ops.load_library(sys.argv[1])
+ops = torch.ops.stable_kernels
+x = torch.arange(6.0).view(2, 3)
+print(ops.neg(x).tolist(), ops.geometry(x), ops.chain(x).item())
+try:
+    ops.unknown_operator(x)
+except RuntimeError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("minor", [0, 99])
+def test_binary_for_another_version_loads_into_this_one(tmp_path: pathlib.Path, minor: int) -> None:
+    include = pathlib.Path(torch.__file__).parent / "include"
+    text = (include / "torch" / "version.h").read_text()
+    other = re.sub(r"(#define TORCH_VERSION_MINOR) \d+", rf"\1 {minor}", text)
+    assert other != text
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "version.h").write_text(other)
+    flags = [f"-I{tmp_path}", f"-I{include}", "-std=c++17", "-O0", "-shared", "-fPIC"]
+    target = str(tmp_path / "elsewhere.so")
+    library = [f"-L{pathlib.Path(torch.__file__).parent / 'lib'}", "-ltorch"]
+    subprocess.run(["g++", *flags, str(SOURCE), "-o", target, *library], check=True)
+    command = [sys.executable, "-c", ELSEWHERE, target]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    values, end = done.stdout.splitlines()
+    assert values.startswith("[[-0.0, -1.0, -2.0], [-3.0, -4.0, -5.0]] [2, 6, 0, 1, 4, 2, 3, 3, 1]")
+    assert end == "refused"
