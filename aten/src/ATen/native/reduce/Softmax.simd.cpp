@@ -1,9 +1,6 @@
 // softmax and log_softmax along contiguous lines and along lines that lie side by side, and their
 // backward passes. A line is read three times while it is in the cache: maximum, exponentials and
 // their sum, result. Half and BFloat16 compute in float.
-#include <algorithm>
-#include <limits>
-
 #include <ATen/native/reduce/Extremum.h>
 #include <ATen/native/reduce/SoftmaxKernel.h>
 
@@ -63,20 +60,13 @@ template <class T, bool kLog> struct Softmax {
       sum[0] = sum[0] + a;
       sum[1] = sum[1] + b;
     }
-    // The rest goes through registers too, filled up with what has the exponential 0: a line of 8
-    // takes as long as one of 16, a tenth of 8 calls of the C library.
-    for (; i < n; i += kLanes) {
-      const int64_t count = std::min(kLanes, n - i);
-      A rest[kLanes];
-      for (int64_t k = 0; k < kLanes; ++k)
-        rest[k] = k < count ? load_as<T, A>(in + (i + k) * kSize) - top
-                            : -std::numeric_limits<A>::infinity();
-      const V e = vm::exp(V::load(rest));
-      e.store(rest);
-      __builtin_memcpy(scratch + i * step, rest, static_cast<size_t>(count * step));
-      sum[0] = sum[0] + e;
+    A total = Fold<SumOp, A>::lanes_fold(sum[0] + sum[1]);
+    for (; i < n; ++i) {
+      const A e = vm::exp(load_as<T, A>(in + i * kSize) - top);
+      __builtin_memcpy(scratch + i * step, &e, sizeof(A));
+      total += e;
     }
-    return Fold<SumOp, A>::lanes_fold(sum[0] + sum[1]);
+    return total;
   }
 
   static void line(const char* in, char* out, int64_t n, char* scratch) {
