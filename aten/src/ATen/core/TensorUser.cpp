@@ -115,9 +115,9 @@ Tensor sliced(const Tensor& self, int64_t dim, const Slice& slice) {
                     slice.step().guard_int());
 }
 
-constexpr const char* kNoNumberOfOne =
-    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-    "convert a 0-dim tensor to a number";
+constexpr const char* kNoNumberOfOne = "invalid index of a 0-dim tensor. Use `tensor.item()` in "
+                                       "Python or `tensor.item<T>()` in C++ to "
+                                       "convert a 0-dim tensor to a number";
 
 Tensor selected(const Tensor& self, int64_t dim, int64_t real_dim, int64_t index) {
   TORCH_CHECK_INDEX(self.dim() > 0, kNoNumberOfOne);

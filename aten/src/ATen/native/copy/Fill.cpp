@@ -122,15 +122,20 @@ Tensor fill_tensor(const Tensor& self, const Tensor& value) {
 }
 
 Tensor& zero_cpu_(Tensor& self) {
-  const Tensor once = written_once(self);
+  constexpr int64_t kAtOnce = 1 << 18; // bytes of a task
   if (self.numel() > 0) {
     if (self.is_non_overlapping_and_dense()) {
       char* data = static_cast<char*>(self.data_ptr());
-      parallel_for(0, static_cast<int64_t>(self.nbytes()), 1 << 18,
-                   [&](int64_t begin, int64_t end) { std::memset(data + begin, 0, end - begin); });
+      const auto bytes = static_cast<int64_t>(self.nbytes());
+      if (bytes <= kAtOnce)
+        std::memset(data, 0, self.nbytes());
+      else
+        parallel_for(0, bytes, kAtOnce, [&](int64_t begin, int64_t end) {
+          std::memset(data + begin, 0, end - begin);
+        });
     } else {
       const char bits[16] = {};
-      fill_bits(once, bits);
+      fill_bits(written_once(self), bits);
     }
   }
   self.unsafeGetTensorImpl()->bump_version();
