@@ -60,6 +60,12 @@ void run_tile(const uint8_t* a, int64_t lda, int64_t first_row, int64_t rows, co
               int64_t first_block, int64_t blocks, const Epilogue& e, Finish finish,
               std::vector<int32_t>& scratch) {
   const int64_t stride = blocks * kBlock;
+  if (finish == table().values && table().product_values && e.weight_zero == nullptr) {
+    const int64_t first = first_block * kBlock;
+    table().product_values(a, lda, rows, w.block(first_block), w.groups(), blocks, e, first_row,
+                           first, std::min(stride, w.n() - first));
+    return;
+  }
   if (static_cast<int64_t>(scratch.size()) < rows * stride)
     scratch.resize(static_cast<size_t>(rows * stride));
   table().product(a, lda, rows, w.block(first_block), w.groups(), blocks, scratch.data(), stride);

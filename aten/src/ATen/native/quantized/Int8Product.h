@@ -34,6 +34,11 @@ struct Table {
   // inner length over kGroup. Rows of a lie `lda` bytes apart and reach to the end of a group.
   void (*product)(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b, int64_t groups,
                   int64_t blocks, int32_t* sums, int64_t stride) = nullptr;
+  // product and values in one, without sums in memory, where weights have no zero points; `rows`
+  // rows from first_row and `blocks` blocks from first_column. Null where there is no such kernel.
+  void (*product_values)(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b,
+                         int64_t groups, int64_t blocks, const Epilogue& e, int64_t first_row,
+                         int64_t first_column, int64_t columns) = nullptr;
   Finish values = nullptr;          // sum * scale[j] + bias[j], rounded once
   Finish relu_values = nullptr;     // not less than 0
   Finish integers = nullptr;        // the sum itself

@@ -23,8 +23,38 @@ using Product = void (*)(const uint8_t*, int64_t, int64_t, const int8_t*, int64_
 #if defined(__AVX512F__)
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512vnni")
-template <int kRows, int kBlocks> void vnni_kernel(const uint8_t* a, int64_t lda, const int8_t* b,
-                                                   int64_t groups, int32_t* sums, int64_t stride) {
+// What becomes of the 16 sums of a row and a block.
+struct StoreSums {
+  int32_t* sums;
+  int64_t stride;
+  StoreSums at(int64_t row, int64_t block) const {
+    return {sums + row * stride + block * kBlock, stride};
+  }
+  void operator()(int r, int c, __m512i sum) const {
+    _mm512_storeu_si512(sums + r * stride + c * kBlock, sum);
+  }
+};
+
+struct StoreValues {
+  const Epilogue* e;
+  int64_t row, column, end; // columns from `end` on do not exist
+  StoreValues at(int64_t rows, int64_t blocks) const {
+    return {e, row + rows, column + blocks * kBlock, end};
+  }
+  void operator()(int r, int c, __m512i sum) const {
+    const int64_t j = column + c * kBlock, left = end - j;
+    const __mmask16 mask = left >= kBlock ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
+    const __m512i corrected = _mm512_sub_epi32(sum, _mm512_maskz_loadu_epi32(mask, e->offset + j));
+    const __m512 scale = _mm512_maskz_loadu_ps(mask, e->scale + j);
+    const __m512 bias =
+        e->bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, e->bias + j);
+    const __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(corrected), scale, bias);
+    _mm512_mask_storeu_ps(static_cast<float*>(e->out) + (row + r) * e->stride + j, mask, value);
+  }
+};
+
+template <int kRows, int kBlocks, class Store>
+void vnni_kernel(const uint8_t* a, int64_t lda, const int8_t* b, int64_t groups, Store store) {
   const int64_t block = groups * kGroup * kBlock;
   __m512i sum[kRows][kBlocks];
 #pragma GCC unroll 6
@@ -48,37 +78,49 @@ template <int kRows, int kBlocks> void vnni_kernel(const uint8_t* a, int64_t lda
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
-    for (int c = 0; c < kBlocks; ++c)
-      _mm512_storeu_si512(sums + r * stride + c * kBlock, sum[r][c]);
+    for (int c = 0; c < kBlocks; ++c) store(r, c, sum[r][c]);
 }
 
-template <int kBlocks> void vnni_rows(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b,
-                                      int64_t groups, int32_t* sums, int64_t stride) {
-  for (; rows >= 6; rows -= 6, a += 6 * lda, sums += 6 * stride)
-    vnni_kernel<6, kBlocks>(a, lda, b, groups, sums, stride);
+template <int kBlocks, class Store> void vnni_rows(const uint8_t* a, int64_t lda, int64_t rows,
+                                                   const int8_t* b, int64_t groups, Store store) {
+  for (; rows >= 6; rows -= 6, a += 6 * lda, store = store.at(6, 0))
+    vnni_kernel<6, kBlocks>(a, lda, b, groups, store);
   switch (rows) {
   case 5:
-    return vnni_kernel<5, kBlocks>(a, lda, b, groups, sums, stride);
+    return vnni_kernel<5, kBlocks>(a, lda, b, groups, store);
   case 4:
-    return vnni_kernel<4, kBlocks>(a, lda, b, groups, sums, stride);
+    return vnni_kernel<4, kBlocks>(a, lda, b, groups, store);
   case 3:
-    return vnni_kernel<3, kBlocks>(a, lda, b, groups, sums, stride);
+    return vnni_kernel<3, kBlocks>(a, lda, b, groups, store);
   case 2:
-    return vnni_kernel<2, kBlocks>(a, lda, b, groups, sums, stride);
+    return vnni_kernel<2, kBlocks>(a, lda, b, groups, store);
   case 1:
-    return vnni_kernel<1, kBlocks>(a, lda, b, groups, sums, stride);
+    return vnni_kernel<1, kBlocks>(a, lda, b, groups, store);
   default:
     return;
   }
 }
 
+template <class Store> void vnni_blocks(const uint8_t* a, int64_t lda, int64_t rows,
+                                        const int8_t* b, int64_t groups, int64_t blocks,
+                                        Store store) {
+  const int64_t block = groups * kGroup * kBlock;
+  for (; blocks >= 4; blocks -= 4, b += 4 * block, store = store.at(0, 4))
+    vnni_rows<4>(a, lda, rows, b, groups, store);
+  for (; blocks > 0; --blocks, b += block, store = store.at(0, 1))
+    vnni_rows<1>(a, lda, rows, b, groups, store);
+}
+
 void vnni_product(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b, int64_t groups,
                   int64_t blocks, int32_t* sums, int64_t stride) {
-  const int64_t block = groups * kGroup * kBlock;
-  for (; blocks >= 4; blocks -= 4, b += 4 * block, sums += 4 * kBlock)
-    vnni_rows<4>(a, lda, rows, b, groups, sums, stride);
-  for (; blocks > 0; --blocks, b += block, sums += kBlock)
-    vnni_rows<1>(a, lda, rows, b, groups, sums, stride);
+  vnni_blocks(a, lda, rows, b, groups, blocks, StoreSums{sums, stride});
+}
+
+void vnni_values(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b, int64_t groups,
+                 int64_t blocks, const Epilogue& e, int64_t first_row, int64_t first_column,
+                 int64_t columns) {
+  vnni_blocks(a, lda, rows, b, groups, blocks,
+              StoreValues{&e, first_row, first_column, first_column + columns});
 }
 #pragma GCC pop_options
 #endif
@@ -226,6 +268,9 @@ void row_sums(const uint8_t* a, int64_t lda, int64_t rows, int64_t n, int32_t* o
 
 void fill(Table& table) {
   table.product = best_product();
+#if defined(__AVX512F__)
+  if (__builtin_cpu_supports("avx512vnni")) table.product_values = &vnni_values;
+#endif
   table.values = &values<false>;
   table.relu_values = &values<true>;
   table.integers = &integers;
