@@ -52,6 +52,20 @@ Limits limits(c10::ScalarType type) {
   }
 }
 
+// The integers that the levels of a quantized dtype are; other dtypes as they are.
+c10::ScalarType levels_of(c10::ScalarType type) {
+  switch (type) {
+  case c10::ScalarType::QInt8:
+    return c10::kChar;
+  case c10::ScalarType::QUInt8:
+    return c10::kByte;
+  case c10::ScalarType::QInt32:
+    return c10::kInt;
+  default:
+    return type;
+  }
+}
+
 int bits_of(c10::ScalarType type) {
   return static_cast<int>(c10::elementSize(c10::toRealValueType(type))) * 8;
 }
@@ -76,12 +90,12 @@ PyObject* make_finfo(ArgValues& a) {
 PyObject* make_iinfo(ArgValues& a) {
   const c10::ScalarType dtype = a.scalar_type(0);
   if (dtype == c10::kBool) raise_type_error("torch.bool is not supported by torch.iinfo");
-  if (!c10::isIntegralType(dtype, false) && !c10::isStorageOnlyType(dtype)) {
+  const bool integral = c10::isIntegralType(levels_of(dtype), false);
+  if (!integral && !c10::isStorageOnlyType(dtype)) {
     raise_type_error("torch.iinfo() requires an integer input type. Use torch.finfo to handle "
                      "'torch.iinfo'");
   }
-  TORCH_CHECK_NOT_IMPLEMENTED(c10::isIntegralType(dtype, false), "\"dtype\" not implemented for '",
-                              dtype, "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(integral, "\"dtype\" not implemented for '", dtype, "'");
   return new_info(&IinfoType, dtype);
 }
 
@@ -112,12 +126,12 @@ template <double Limits::*kField> PyObject* finfo_field(PyObject* self, void*) {
 }
 
 PyObject* iinfo_min(PyObject* self, void*) {
-  const c10::ScalarType type = dtype_of(self);
+  const c10::ScalarType type = levels_of(dtype_of(self));
   if (!c10::isSignedType(type)) return PyLong_FromLong(0);
   return PyLong_FromLongLong(-static_cast<long long>((1ULL << (bits_of(type) - 1)) - 1) - 1);
 }
 PyObject* iinfo_max(PyObject* self, void*) {
-  const c10::ScalarType type = dtype_of(self);
+  const c10::ScalarType type = levels_of(dtype_of(self));
   const unsigned long long all = ~0ULL >> (64 - bits_of(type));
   return PyLong_FromUnsignedLongLong(c10::isSignedType(type) ? all >> 1 : all);
 }
