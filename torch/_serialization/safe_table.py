@@ -277,7 +277,11 @@ def _rebuild_strided_nested(args):
 def _quantizer(what, params):
     """Scale and zero point, or those of each slice and the axis."""
     _exact(what, params, tuple)
-    counts = {torch.per_tensor_affine: 3, torch.per_channel_affine: 4}
+    counts = {
+        torch.per_tensor_affine: 3,
+        torch.per_channel_affine: 4,
+        torch.per_channel_affine_float_qparams: 4,
+    }
     count = counts.get(params[0]) if params and isinstance(params[0], torch.qscheme) else None
     if count != len(params):
         _fail(what, f"quantizer {brief(params)}")

@@ -300,11 +300,23 @@ class Tracer(TracerBase):
             return self.create_node(
                 "call_function", type(a), tuple(self.create_arg(item) for item in a), {}
             )
+        if isinstance(a, torch.ScriptObject):
+            return self._object_arg(a)
         if type(a) in _proxyable_classes:
             name = self.get_fresh_qualname(f"_{type(a).__name__}_constant_")
             setattr(self.root, name, a)
             return self.create_node("get_attr", name, (), {})
         return super().create_arg(a)
+
+    def _object_arg(self, a: torch.ScriptObject) -> Argument:
+        """An object of a C++ class: where a module of the program holds it, or a new attribute."""
+        for path, module in self.root.named_modules():
+            for name, held in vars(module).items():
+                if isinstance(held, torch.ScriptObject) and held._identity() == a._identity():
+                    return self.create_node("get_attr", f"{path}.{name}".lstrip("."), (), {})
+        name = self.get_fresh_qualname("_torchbind_obj")
+        setattr(self.root, name, a)
+        return self.create_node("get_attr", name, (), {})
 
     def _path_of_any(self, module: torch.nn.Module) -> str:
         for path, candidate in self.root.named_modules():

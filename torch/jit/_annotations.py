@@ -28,6 +28,8 @@ def from_python(annotation: object) -> T.Type:
     """The type that a Python annotation means; TypeError where scripted code has none."""
     if isinstance(annotation, T.Type):
         return annotation
+    if isinstance(annotation, torch._C.ScriptClass):
+        return T.CustomClassType.of(annotation.qualified_name())
     if isinstance(annotation, str):
         raise TypeError(f"the annotation '{annotation}' could not be resolved")
     if _hashable(annotation) and annotation in _SIMPLE:

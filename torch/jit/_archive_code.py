@@ -145,7 +145,7 @@ class ArchiveCode:
 
     def find(self, name: str) -> T.Type | ScriptFunction | None:
         """The class or function of that full name."""
-        known = self.found.get(name)
+        known = self.found.get(name) or T.custom_class(name)
         if known is not None:
             return known
         module, _, label = name.rpartition(".")

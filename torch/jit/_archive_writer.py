@@ -19,6 +19,7 @@ from torch.jit import _types as T
 from torch.jit._function import ScriptFunction
 from torch.jit._modules import RecursiveScriptModule
 from torch.jit._print_code import Printer
+from torch.jit._schema import parse
 from torch.storage import UntypedStorage
 
 
@@ -96,6 +97,8 @@ class DataPickle:
     def composite(self, value: object, kind: T.Type) -> None:
         if isinstance(value, RecursiveScriptModule) or hasattr(value, "_script_handle"):
             self.instance(value)
+        elif isinstance(value, torch.ScriptObject):
+            self.custom(value)
         elif isinstance(value, complex):
             self.named("builtins", "complex")
             self.out += (
@@ -148,7 +151,8 @@ class DataPickle:
         if self.recall(value):
             return
         pid = self.storages.persistent_id(value._typed_storage())
-        self.named("torch._utils", "_rebuild_tensor_v2")
+        maker = "_rebuild_qtensor" if value.is_quantized else "_rebuild_tensor_v2"
+        self.named("torch._utils", maker)
         self.out += b"(("
         self.text(pid[0])
         self.named("torch", pid[1].__name__)
@@ -162,10 +166,25 @@ class DataPickle:
             for number in numbers:
                 self.integer(number)
             self.out += b"t"
+        if value.is_quantized:
+            self.grid(value)
         self.out += b"\x88" if value.requires_grad else b"\x89"
         self.named("collections", "OrderedDict")
         self.out += b")RtR"
         self.remember(value)
+
+    def grid(self, value: torch.Tensor) -> None:
+        """The scheme of a quantized tensor with its scales and zero points."""
+        self.out += b"("
+        self.named("torch", str(value.qscheme()).removeprefix("torch."))
+        if value.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+            self.value(value.q_scale(), T.Float)
+            self.integer(value.q_zero_point())
+        else:
+            self.tensor(value.q_per_channel_scales())
+            self.tensor(value.q_per_channel_zero_points())
+            self.integer(value.q_per_channel_axis())
+        self.out += b"t"
 
     def instance(self, value) -> None:
         if self.recall(value):
@@ -191,6 +210,20 @@ class DataPickle:
                 held if held is not None else value._script_handle.get(kind.slots[name]), attribute
             )
         self.out += b"ub"
+
+    def custom(self, value: torch.ScriptObject) -> None:
+        """An object of a C++ class, by the state that its class gives."""
+        if self.recall(value):
+            return
+        name = value._type().qualified_name()
+        schema = torch._C._custom_method_schema(name, "__getstate__")
+        if schema is None:
+            raise RuntimeError(f"objects of {name} cannot be saved: the class has no def_pickle")
+        self.class_name(name)
+        self.out += b")\x81"
+        self.remember(value)
+        self.value(value.__getstate__(), parse(schema).returns[0].type)
+        self.out += b"b"
 
 
 class CodeFiles:

@@ -12,7 +12,16 @@ from torch.jit import _types as T
 from torch.jit._forms import Forms
 from torch.jit._indexing import constant_of
 from torch.jit._ir import Node, Value
-from torch.jit._schema import NO_DEFAULT, Argument, Mismatch, Schema, bind, schemas, substitute
+from torch.jit._schema import (
+    NO_DEFAULT,
+    Argument,
+    Mismatch,
+    Schema,
+    bind,
+    parse,
+    schemas,
+    substitute,
+)
 from torch.jit._sugar import (
     Constant,
     Form,
@@ -466,6 +475,26 @@ class Calls(Forms):
         return self.value(
             "prim::CallMethod", inputs, function.returns, name=name, function=function
         )
+
+    def custom_method(self, receiver: Value, name: str) -> Sugar:
+        """A method of an object of a C++ class."""
+        kind = receiver.type()
+        text = torch._C._custom_method_schema(kind.qualified_name, name)
+        if text is None:
+            self.fail(f"'{kind}' object has no attribute or method '{name}'")
+        schema = parse(text)
+
+        def run(args, kwargs) -> Value:
+            try:
+                inputs, _ = self.match(schema, [receiver, *args], kwargs, True)
+            except Mismatch as why:
+                self.fail(f"{text}:\n{why}")
+            returns = schema.returns[0].type if schema.returns else T.NoneT
+            if len(schema.returns) > 1:
+                returns = T.tuple_of(*(r.type for r in schema.returns))
+            return self.value("prim::CallMethod", inputs, returns, name=name)
+
+        return self.bound_call(run)
 
     def lazy_method(self, kind: T.ClassType, name: str):
         """A method of a module that is compiled when it is first used."""

@@ -321,6 +321,8 @@ class Expressions(Indexing, Conditions):
         kind = value.type()
         if isinstance(kind, T.ClassType | T.InterfaceType):
             return self.module_attr(value, name)
+        if isinstance(kind, T.CustomClassType):
+            return self.custom_method(value, name)
         if isinstance(kind, T.AwaitType):
             return self.attribute(self.form_awaitable_wait([value], {}), name)
         if kind is T.Tensor and name in _TENSOR_PROPERTIES:

@@ -374,7 +374,10 @@ def compile_body(function, body, source, resolve, types, before=None) -> Graph:
                 "does not return along all paths"
             )
         c.guarded([ast.Return(None)])
-    c.graph.block.results.append(c.as_value(c.frame.find("$return")))
+    result, wanted = c.as_value(c.frame.find("$return")), function.returns
+    if wanted is not None and result.type() is T.NoneT and not T.is_subtype(T.NoneT, wanted):
+        result = c.value("prim::Uninitialized", (), wanted)  # the function only raises
+    c.graph.block.results.append(result)
     return c.graph
 
 

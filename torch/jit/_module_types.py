@@ -68,6 +68,10 @@ class ModuleType(T.ClassType):
             return Unused(name, Declared(fn, self).returns)
         if mark == "ignore":
             return Ignored(fn, Declared(fn, self))
+        if isinstance(fn, torch._ops.OpOverloadPacket | torch._ops.OpOverload):
+            from torch.jit._resolve import sugar
+
+            return sugar(fn)
         if not inspect.isfunction(inspect.unwrap(fn)):
             return None
         from torch.jit._resolve import overloads_of
@@ -265,6 +269,11 @@ def _infer_attribute(value: object) -> T.Type | None:
         return None
     if kind is None and (getattr(type(value), "__script_class__", False) or _is_own_class(value)):
         return _try_annotation(type(value))
+    # The fields of a named tuple are tensors where nobody says otherwise, but this value may be of
+    # another opinion: such a tuple stays in Python.
+    for field in getattr(kind, "open_fields", ()):
+        if T.infer(getattr(value, field)) is not T.Tensor:
+            return None
     return kind
 
 

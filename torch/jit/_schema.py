@@ -147,6 +147,10 @@ class _Reader:
 
     def named(self) -> T.Type:
         name = self.take()
+        if name == "__torch__":
+            while self.accept("."):
+                name += "." + self.take()
+            return T.CustomClassType.of(name)
         if name == "Dict":
             self.take("(")
             key = self.type()[0]
@@ -250,14 +254,19 @@ _SYNONYMS = {"aten::__and__": "aten::bitwise_and", "aten::__or__": "aten::bitwis
              "aten::__rshift__": "aten::bitwise_right_shift"}  # fmt: skip
 
 
+# Namespaces of which Python defines operators when they are asked for.
+_PYTHON_MAKERS = {"aten": "torch._composed_ops", "quantized": "torch._quantized_ops"}
+
+
 def schemas(name: str, composed: bool = True) -> list[Schema]:
     """Every overload of an operator: tensors first, then the interpreter's own. With `composed`,
     operators that Python defines when they are asked for are defined."""
     known = _dispatched.get(name)
     if known is None:
         texts = torch._C._script_schemas(name)
-        if not texts and composed and name.startswith("aten::") and name not in _builtins():
-            importlib.import_module("torch._composed_ops")
+        maker = _PYTHON_MAKERS.get(name.partition("::")[0])
+        if not texts and composed and maker is not None and name not in _builtins():
+            importlib.import_module(maker)
 
             texts = torch._C._script_schemas(name)
         known = [parse(text) for text in texts]

@@ -229,6 +229,8 @@ class Instances:
 
     def instance(self, thing: ArchiveObject):
         kind = self.code.type_named(thing.name)
+        if isinstance(kind, T.CustomClassType):
+            return torch._C._script_object_from_state(thing.name, self.value(thing.state))
         if kind is None:
             raise RuntimeError(f"the archive has no class {thing.name}")
         if isinstance(kind, T.EnumType):

@@ -110,6 +110,8 @@ class Recorder(TorchDispatchMode):
             return self.tensor(thing)
         if isinstance(thing, TracedInt) and thing.recorder is self:
             return self.number_value(thing, plain)
+        if isinstance(thing, torch.ScriptObject):
+            return self.held_object(thing)
         if isinstance(thing, list | tuple) and isinstance(plain, T.ListType):
             items = [self.value(v, plain.element) for v in thing]
             return self.node("prim::ListConstruct", items, [plain]).output()
@@ -126,6 +128,16 @@ class Recorder(TorchDispatchMode):
         if plain is T.Device and isinstance(thing, str):
             thing = torch.device(thing)
         return self.const(thing, plain)
+
+    def held_object(self, thing: torch.ScriptObject) -> Value:
+        """An object of a C++ class, which a module must hold: graphs have no such constants."""
+        path = self.owners.get(thing._identity())
+        if path is None:
+            raise RuntimeError(
+                f"Tried to trace an object of {thing._type().qualified_name()} that is no "
+                "attribute of a traced module"
+            )
+        return self.attribute(path)
 
     def number_value(self, number: TracedInt, wanted: T.Type) -> Value:
         """A number that the graph computes, as the type that an operator wants."""
@@ -558,6 +570,11 @@ def _traced_object(module: torch.nn.Module):
                     owners.setdefault(id(value), (*path, name))
         kind.add_attribute("training", T.Bool)
         values["training"] = sub.training
+        for name, value in vars(sub).items():
+            if isinstance(value, torch.ScriptObject):
+                kind.add_attribute(name, T.infer(value))
+                values[name] = value
+                owners.setdefault(value._identity(), (*path, name))
         subs = {}
         for name, child in sub._modules.items():
             if child is not None:

@@ -510,7 +510,41 @@ class ClassType(Type):
         return self._handle or self._make_handle()
 
 
+class CustomClassType(Type):
+    """A class written in C++ (torch::class_), by its qualified name."""
+
+    kind_name = "ClassType"
+    is_module = False
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.qualified_name = name
+
+    def name(self) -> str:
+        return self.qualified_name.rpartition(".")[2]
+
+    def __repr__(self) -> str:
+        return self.qualified_name
+
+    def _make_handle(self, **_):
+        # The interpreter hands such objects on as they are; methods and operators check them.
+        return torch._C._script_type(_CODES["AnyType"], self.qualified_name, (), (), None, (), None)
+
+
+CUSTOM_CLASSES = "__torch__.torch.classes."
+
+
+def custom_class(name: str) -> CustomClassType | None:
+    """The type of a class of C++, if one of this qualified name is registered."""
+    if not name.startswith(CUSTOM_CLASSES):
+        return None
+    if name.startswith((CUSTOM_CLASSES + "quantized.", CUSTOM_CLASSES + "rnn.")):
+        torch._C._register_quantized_operators()
+    return CustomClassType.of(name) if name in torch._C._all_custom_classes() else None
+
+
 for _cls in (
+    CustomClassType,
     ListType,
     OptionalType,
     FutureType,
@@ -698,6 +732,8 @@ def _infer_object(value: object) -> Type | None:
 
     from torch.jit._annotations import type_of_class
 
+    if isinstance(value, torch.ScriptObject):
+        return CustomClassType.of(value._type().qualified_name())
     handle = getattr(value, "_script_type", None)
     if isinstance(handle, Type):
         return handle

@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/tasks.h>
 
 #include <ATen/core/BoxedCall.h>
+#include <ATen/core/CustomClass.h>
 #include <ATen/parallel/Parallel.h>
 #include <deque>
 
@@ -87,7 +88,30 @@ void make_dict(Stack& stack, size_t n) {
   stack.push_back(IValue::opaque(std::move(dict)));
 }
 
+// Tuples of methods written in C++ as tuples of scripted code.
+IValue scripted(IValue value) {
+  const auto* tuple = at::ivalue::opaque<at::TupleValue>(value);
+  if (tuple == nullptr) return value;
+  std::vector<IValue> items;
+  for (const IValue& item : tuple->items) items.push_back(scripted(item));
+  return make_tuple(std::move(items));
+}
+
+// A method of a class written in C++: it checks its arguments itself, but not their number.
+void call_custom(Stack& stack, size_t n, const std::string& name) {
+  const at::CustomClass& cls = at::CustomClass::of(stack[stack.size() - n]);
+  const at::CustomMethod* method = cls.method(name);
+  TORCH_CHECK(method != nullptr, cls.qualified_name(), " has no method '", name, "'");
+  TORCH_CHECK(method->schema.arguments.size() == n, cls.qualified_name(), ".", name, " takes ",
+              method->schema.arguments.size(), " arguments, not ", n);
+  Stack arguments = take_top(stack, n);
+  method->call(arguments);
+  stack.push_back(arguments.empty() ? IValue() : scripted(std::move(arguments.back())));
+}
+
 void call_method(Stack& stack, size_t n, const std::string& name) {
+  if (at::ivalue::opaque<torch::CustomClassHolder>(stack[stack.size() - n]))
+    return call_custom(stack, n, name);
   Object& object = need<Object>(stack[stack.size() - n], "object");
   const auto found = object.cls->methods.find(name);
   TORCH_CHECK(found != object.cls->methods.end(), object.cls->name, " has no method '", name, "'");

@@ -112,6 +112,12 @@ Tensor linear_of_values(const Tensor& x, double scale, int64_t zero_point, const
   return at::quantized::linear(levels, w->levels("quantized::linear"), Result::values(kRelu));
 }
 
+// One kernel for all devices that is no composition of others: dispatch modes, and so traces, see
+// the operator itself.
+template <class F> void define(Library& m, const std::string& schema, F f) {
+  m.def(schema, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, std::move(f)));
+}
+
 void define_linear(Library& m) {
   m.class_<LinearParams>("LinearPackedParamsBase")
       .def("unpack", &LinearParams::unpack)
@@ -120,27 +126,29 @@ void define_linear(Library& m) {
   const std::string w = "__torch__.torch.classes.quantized.LinearPackedParamsBase W_prepack";
   const std::string grid = ", float Y_scale_i, int Y_zero_point_i) -> Tensor Y";
   const std::string state = ") -> (Tensor W_origin, Tensor? B_origin)";
-  m.def("linear_prepack(Tensor W, Tensor? B=None) -> " + w, &pack_linear);
-  m.def("linear_prepack_fp16(Tensor W, Tensor? B=None) -> " + w, &pack_linear_half);
-  m.def("linear_unpack(" + w + state, &unpack_linear);
-  m.def("linear_unpack_fp16(" + w + state, &unpack_linear);
-  m.def("linear(Tensor X, " + w + grid, &linear<false>);
-  m.def("linear_relu(Tensor X, " + w + grid, &linear<true>);
-  m.def("linear_dynamic(Tensor X, " + w + ", bool reduce_range=False) -> Tensor Y",
-        &linear_dynamic<false>);
-  m.def("linear_relu_dynamic(Tensor X, " + w + ", bool reduce_range=False) -> Tensor Y",
-        &linear_dynamic<true>);
-  m.def("linear_dynamic_fp16(Tensor X, " + w + ") -> Tensor Y", &linear_half<false>);
-  m.def("linear_relu_dynamic_fp16(Tensor X, " + w + ") -> Tensor Y", &linear_half<true>);
-  m.def("linear_dynamic_fp16_unpacked_weight(Tensor X, Tensor weight, Tensor? bias) -> Tensor Y",
-        &linear_half_unpacked);
-  m.def("linear_leaky_relu(Tensor X, " + w +
-            ", float Y_scale_i, int Y_zero_point_i, float negative_slope) -> Tensor Y",
-        &linear_leaky_relu);
-  m.def("linear_tanh(Tensor X, " + w + grid, &linear_tanh);
+  define(m, "linear_prepack(Tensor W, Tensor? B=None) -> " + w, &pack_linear);
+  define(m, "linear_prepack_fp16(Tensor W, Tensor? B=None) -> " + w, &pack_linear_half);
+  define(m, "linear_unpack(" + w + state, &unpack_linear);
+  define(m, "linear_unpack_fp16(" + w + state, &unpack_linear);
+  define(m, "linear(Tensor X, " + w + grid, &linear<false>);
+  define(m, "linear_relu(Tensor X, " + w + grid, &linear<true>);
+  define(m, "linear_dynamic(Tensor X, " + w + ", bool reduce_range=False) -> Tensor Y",
+         &linear_dynamic<false>);
+  define(m, "linear_relu_dynamic(Tensor X, " + w + ", bool reduce_range=False) -> Tensor Y",
+         &linear_dynamic<true>);
+  define(m, "linear_dynamic_fp16(Tensor X, " + w + ") -> Tensor Y", &linear_half<false>);
+  define(m, "linear_relu_dynamic_fp16(Tensor X, " + w + ") -> Tensor Y", &linear_half<true>);
+  define(m,
+         "linear_dynamic_fp16_unpacked_weight(Tensor X, Tensor weight, Tensor? bias) -> Tensor Y",
+         &linear_half_unpacked);
+  define(m,
+         "linear_leaky_relu(Tensor X, " + w +
+             ", float Y_scale_i, int Y_zero_point_i, float negative_slope) -> Tensor Y",
+         &linear_leaky_relu);
+  define(m, "linear_tanh(Tensor X, " + w + grid, &linear_tanh);
   const std::string values = "(Tensor X, float X_scale, int X_zero_point, " + w + ") -> Tensor Y";
-  m.def("linear_with_input_q_dq_qweight_dq_output_fp32" + values, &linear_of_values<false>);
-  m.def("linear_with_input_q_dq_qweight_dq_relu_output_fp32" + values, &linear_of_values<true>);
+  define(m, "linear_with_input_q_dq_qweight_dq_output_fp32" + values, &linear_of_values<false>);
+  define(m, "linear_with_input_q_dq_qweight_dq_relu_output_fp32" + values, &linear_of_values<true>);
 }
 
 // ---- convolutions -------------------------------------------------------------------------------
@@ -156,20 +164,46 @@ template <int kDims> struct ConvParams : CustomClassHolder {
   ConvWeight weight;
 };
 template <int kDims> using Conv = c10::intrusive_ptr<ConvParams<kDims>>;
-// What a file holds: weight, bias, the four lists, groups, whether transposed.
-using ConvState = std::tuple<Tensor, Bias, Numbers, Numbers, Numbers, Numbers, int64_t, bool>;
+// What a file holds, in the second version of PyTorch's form: "2", a table of 16-bit numbers (dims,
+// stride, padding, dilation, output padding, groups, whether transposed) with the weight, the bias.
+using ConvState = std::tuple<std::string, std::vector<Tensor>, std::vector<std::optional<Tensor>>>;
 
 template <int kDims> ConvState conv_state(const Conv<kDims>& w) {
   const ConvShape& s = w->weight.shape;
-  return {w->weight.weight, optional(w->weight.bias),
-          s.stride,         s.padding,
-          s.output_padding, s.dilation,
-          s.groups,         s.transposed};
+  Numbers table{kDims};
+  for (const Numbers* list : {&s.stride, &s.padding, &s.dilation, &s.output_padding})
+    table.insert(table.end(), list->begin(), list->end());
+  table.push_back(s.groups);
+  table.push_back(s.transposed);
+  Tensor numbers = at::detail::empty({static_cast<int64_t>(table.size())}, at::kShort);
+  for (size_t i = 0; i < table.size(); ++i) {
+    TORCH_CHECK(table[i] >= INT16_MIN && table[i] <= INT16_MAX, "a convolution with the number ",
+                table[i], " cannot be saved: 16 bits hold it not");
+    numbers.data_ptr<int16_t>()[i] = static_cast<int16_t>(table[i]);
+  }
+  return {"2", {numbers, w->weight.weight}, {optional(w->weight.bias)}};
+}
+template <int kDims>
+Conv<kDims> conv_made(const Tensor& weight, const Bias& bias, ConvShape shape) {
+  return c10::make_intrusive<ConvParams<kDims>>(weight, plain(bias), std::move(shape));
 }
 template <int kDims> Conv<kDims> conv_from(const ConvState& state) {
-  const auto& [weight, bias, stride, padding, output_padding, dilation, groups, transposed] = state;
-  ConvShape shape{stride, padding, output_padding, dilation, groups, transposed};
-  return c10::make_intrusive<ConvParams<kDims>>(weight, plain(bias), std::move(shape));
+  const auto& [version, tensors, biases] = state;
+  TORCH_CHECK(version == "2", "the packed convolution is of version ", version, ", not 2");
+  constexpr int64_t kNumbers = 4 * kDims + 3;
+  TORCH_CHECK(tensors.size() == 2 && biases.size() == 1 && tensors[0].defined() &&
+                  tensors[0].scalar_type() == at::kShort && tensors[0].numel() == kNumbers,
+              "the state of a packed convolution is damaged");
+  const Tensor numbers = tensors[0].contiguous();
+  const int16_t* at = numbers.data_ptr<int16_t>();
+  TORCH_CHECK(at[0] == kDims, "expected a packed convolution of ", kDims,
+              " dimensions, got one of ", at[0]);
+  const auto list = [&](int which) {
+    const int16_t* first = at + 1 + which * kDims;
+    return Numbers(first, first + kDims);
+  };
+  ConvShape shape{list(0), list(1), list(3), list(2), at[4 * kDims + 1], at[4 * kDims + 2] != 0};
+  return conv_made<kDims>(tensors[1], biases[0], std::move(shape));
 }
 
 template <int kDims> Conv<kDims> pack_conv(const Tensor& weight, const Bias& bias,
@@ -177,8 +211,8 @@ template <int kDims> Conv<kDims> pack_conv(const Tensor& weight, const Bias& bia
                                            const Numbers& dilation, int64_t groups) {
   TORCH_CHECK(weight.dim() == kDims + 2, "quantized::conv", kDims,
               "d_prepack: expected a weight of ", kDims + 2, " dimensions, got ", weight.dim());
-  return conv_from<kDims>(
-      {weight, bias, stride, padding, Numbers(kDims, 0), dilation, groups, false});
+  return conv_made<kDims>(weight, bias,
+                          {stride, padding, Numbers(kDims, 0), dilation, groups, false});
 }
 template <int kDims> Conv<kDims> pack_transposed(const Tensor& weight, const Bias& bias,
                                                  const Numbers& stride, const Numbers& padding,
@@ -186,7 +220,7 @@ template <int kDims> Conv<kDims> pack_transposed(const Tensor& weight, const Bia
                                                  const Numbers& dilation, int64_t groups) {
   TORCH_CHECK(weight.dim() == kDims + 2, "quantized::conv_transpose", kDims,
               "d_prepack: expected a weight of ", kDims + 2, " dimensions, got ", weight.dim());
-  return conv_from<kDims>({weight, bias, stride, padding, output_padding, dilation, groups, true});
+  return conv_made<kDims>(weight, bias, {stride, padding, output_padding, dilation, groups, true});
 }
 
 // A convolution over one dimension is one over two, the first of size 1.
@@ -275,12 +309,13 @@ template <int kDims> void define_questions(Library& m, const std::string& name) 
   using Params = ConvParams<kDims>;
   const std::string head = "(" + packed_type<kDims>() + " packed_weights) -> ";
   using Packed = const Conv<kDims>&;
-  m.def(name + "_stride" + head + "int[]", [](Packed w) { return w->stride(); });
-  m.def(name + "_padding" + head + "int[]", [](Packed w) { return w->padding(); });
-  m.def(name + "_output_padding" + head + "int[]", [](Packed w) { return w->output_padding(); });
-  m.def(name + "_dilation" + head + "int[]", [](Packed w) { return w->dilation(); });
-  m.def(name + "_groups" + head + "int", [](Packed w) { return w->groups(); });
-  m.def(name + "_transpose" + head + "int", [](Packed w) -> int64_t { return w->transpose(); });
+  define(m, name + "_stride" + head + "int[]", [](Packed w) { return w->stride(); });
+  define(m, name + "_padding" + head + "int[]", [](Packed w) { return w->padding(); });
+  define(m, name + "_output_padding" + head + "int[]",
+         [](Packed w) { return w->output_padding(); });
+  define(m, name + "_dilation" + head + "int[]", [](Packed w) { return w->dilation(); });
+  define(m, name + "_groups" + head + "int", [](Packed w) { return w->groups(); });
+  define(m, name + "_transpose" + head + "int", [](Packed w) -> int64_t { return w->transpose(); });
   static_assert(std::is_base_of_v<CustomClassHolder, Params>);
 }
 
@@ -297,43 +332,44 @@ template <int kDims> void define_conv(Library& m) {
       .def("transpose", [](const Conv<kDims>& w) { return w->transpose(); })
       .def_pickle([](const Conv<kDims>& self) { return conv_state<kDims>(self); },
                   [](const ConvState& state) { return conv_from<kDims>(state); });
-  m.def("conv" + dims + kPack + type, &pack_conv<kDims>);
-  m.def("conv_transpose" + dims + kPackTransposed + type, &pack_transposed<kDims>);
+  define(m, "conv" + dims + kPack + type, &pack_conv<kDims>);
+  define(m, "conv_transpose" + dims + kPackTransposed + type, &pack_transposed<kDims>);
   for (const char* name : {"conv", "conv_transpose"}) {
-    m.def(name + dims + "_unpack(" + type + kState, &unpack_conv<kDims>);
-    m.def(name + dims + "_dynamic(Tensor qx, " + type + kDynamic, &conv_dynamic<kDims>);
+    define(m, name + dims + "_unpack(" + type + kState, &unpack_conv<kDims>);
+    define(m, name + dims + "_dynamic(Tensor qx, " + type + kDynamic, &conv_dynamic<kDims>);
     define_questions<kDims>(m, name + dims);
   }
   const std::string old = "(Tensor qx, " + type +
                           " weight, int[] stride, int[] padding, int[] dilation, int groups, float "
                           "output_scale, int output_zero_point) -> Tensor";
-  m.def("conv" + dims + ".new(Tensor qx, " + type + kGrid, &conv<kDims, false>);
-  m.def("conv" + dims + old, &conv_old<kDims, false>);
-  m.def("conv" + dims + "_relu.new(Tensor qx, " + type + kGrid, &conv<kDims, true>);
-  m.def("conv" + dims + "_relu" + old, &conv_old<kDims, true>);
-  m.def("conv_transpose" + dims + "(Tensor qx, " + type + kGrid, &conv<kDims, false>);
+  define(m, "conv" + dims + ".new(Tensor qx, " + type + kGrid, &conv<kDims, false>);
+  define(m, "conv" + dims + old, &conv_old<kDims, false>);
+  define(m, "conv" + dims + "_relu.new(Tensor qx, " + type + kGrid, &conv<kDims, true>);
+  define(m, "conv" + dims + "_relu" + old, &conv_old<kDims, true>);
+  define(m, "conv_transpose" + dims + "(Tensor qx, " + type + kGrid, &conv<kDims, false>);
 }
 
 void define_conv1d(Library& m) {
   const std::string type = packed_type<2>();
-  m.def("conv1d" + (kPack + type), &pack_conv1d);
-  m.def("conv_transpose1d" + (kPackTransposed + type), &pack_transposed1d);
-  m.def("conv1d_unpack(" + type + kState, &unpack_conv1d);
-  m.def("conv_transpose1d_unpack(" + type + kState, &unpack_conv1d);
-  m.def("conv1d(Tensor qx, " + type + kGrid, &conv1d<false>);
-  m.def("conv1d_relu(Tensor qx, " + type + kGrid, &conv1d<true>);
-  m.def("conv_transpose1d(Tensor qx, " + type + kGrid, &conv1d<false>);
-  m.def("conv1d_dynamic(Tensor qx, " + type + kDynamic, &conv1d_dynamic);
-  m.def("conv_transpose1d_dynamic(Tensor qx, " + type + kDynamic, &conv1d_dynamic);
+  define(m, "conv1d" + (kPack + type), &pack_conv1d);
+  define(m, "conv_transpose1d" + (kPackTransposed + type), &pack_transposed1d);
+  define(m, "conv1d_unpack(" + type + kState, &unpack_conv1d);
+  define(m, "conv_transpose1d_unpack(" + type + kState, &unpack_conv1d);
+  define(m, "conv1d(Tensor qx, " + type + kGrid, &conv1d<false>);
+  define(m, "conv1d_relu(Tensor qx, " + type + kGrid, &conv1d<true>);
+  define(m, "conv_transpose1d(Tensor qx, " + type + kGrid, &conv1d<false>);
+  define(m, "conv1d_dynamic(Tensor qx, " + type + kDynamic, &conv1d_dynamic);
+  define(m, "conv_transpose1d_dynamic(Tensor qx, " + type + kDynamic, &conv1d_dynamic);
   const std::string added = "(Tensor qx, Tensor qaccum, " + type + kGrid;
-  m.def("conv2d_add" + added, &conv_add<false>);
-  m.def("conv2d_add_relu" + added, &conv_add<true>);
-  m.def(
+  define(m, "conv2d_add" + added, &conv_add<false>);
+  define(m, "conv2d_add_relu" + added, &conv_add<true>);
+  define(
+      m,
       "conv_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int "
       "groups) -> " +
           type,
       &pack_conv<2>);
-  m.def("conv_unpack(" + type + kState, &unpack_conv<2>);
+  define(m, "conv_unpack(" + type + kState, &unpack_conv<2>);
 }
 
 // ---- objects that other operators, defined in Python, take --------------------------------------
@@ -352,6 +388,10 @@ struct EmbeddingParams : CustomClassHolder {
 };
 using Embedding = c10::intrusive_ptr<EmbeddingParams>;
 
+// Version, tensors, real numbers, integers: the bits of a level.
+using EmbeddingState =
+    std::tuple<int64_t, std::vector<Tensor>, std::vector<double>, std::vector<int64_t>>;
+
 Embedding pack_embedding(const Tensor& weight) {
   return c10::make_intrusive<EmbeddingParams>(weight);
 }
@@ -361,10 +401,18 @@ void define_embedding(Library& m) {
   m.class_<EmbeddingParams>("EmbeddingPackedParamsBase")
       .def("unpack", &EmbeddingParams::unpack)
       .def("bit_rate", &EmbeddingParams::bit_rate)
-      .def_pickle([](const Embedding& self) { return self->weight; }, &pack_embedding);
-  m.def("embedding_bag_prepack(Tensor weight) -> " + w, &pack_embedding);
-  m.def("embedding_bag_unpack(" + w + ") -> Tensor W_origin",
-        [](const Embedding& packed) { return packed->weight; });
+      .def_pickle(
+          [](const Embedding& self) -> EmbeddingState {
+            return {1, {self->weight}, {}, {self->bit_rate()}};
+          },
+          [](const EmbeddingState& state) {
+            TORCH_CHECK(std::get<0>(state) == 1 && std::get<1>(state).size() == 1,
+                        "the state of a packed embedding is damaged");
+            return pack_embedding(std::get<1>(state)[0]);
+          });
+  define(m, "embedding_bag_prepack(Tensor weight) -> " + w, &pack_embedding);
+  define(m, "embedding_bag_unpack(" + w + ") -> Tensor W_origin",
+         [](const Embedding& packed) { return packed->weight; });
 }
 
 // The weights of a recurrent cell: packed, or float matrices.
@@ -410,11 +458,12 @@ void define_cells(Library& m) {
           });
   const std::string linear = "__torch__.torch.classes.quantized.LinearPackedParamsBase ";
   const std::string made = " -> __torch__.torch.classes.rnn.CellParamsBase";
-  m.def("make_quantized_cell_params_dynamic(" + linear + "w_ih, " + linear +
-            "w_hh, Tensor bias_ih, Tensor bias_hh, bool reduce_range=False)" + made,
-        &make_cell_dynamic);
-  m.def("make_quantized_cell_params_fp16(" + linear + "w_ih, " + linear + "w_hh)" + made,
-        &make_cell_half);
+  define(m,
+         "make_quantized_cell_params_dynamic(" + linear + "w_ih, " + linear +
+             "w_hh, Tensor bias_ih, Tensor bias_hh, bool reduce_range=False)" + made,
+         &make_cell_dynamic);
+  define(m, "make_quantized_cell_params_fp16(" + linear + "w_ih, " + linear + "w_hh)" + made,
+         &make_cell_half);
 }
 } // namespace
 

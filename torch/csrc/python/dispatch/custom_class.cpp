@@ -279,6 +279,10 @@ PyObject* method_names(const at::CustomClass& its_class) {
 PyObject* object_method_names(PyObject* self, PyObject*) {
   return guarded([&] { return method_names(*object(self).its_class); });
 }
+// One number for every wrapper of the same instance, as long as it lives.
+PyObject* object_identity(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(object(self).value.ref.get());
+}
 PyObject* object_copy(PyObject* self, PyObject*) {
   return guarded(
       [&] { return wrap_script_object(at::ivalue::deepcopy(object(self).value)).release(); });
@@ -297,6 +301,7 @@ PyMethodDef object_methods[] = {
     {"_type", object_type, METH_NOARGS, "The class, with qualified_name()."},
     {"_has_method", object_has_method, METH_O, nullptr},
     {"_method_names", object_method_names, METH_NOARGS, nullptr},
+    {"_identity", object_identity, METH_NOARGS, nullptr},
     {"__copy__", object_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", object_copy, METH_O, nullptr},
     {"__reduce__", object_reduce, METH_NOARGS, nullptr},
@@ -370,6 +375,17 @@ PyObject* py_from_state(PyObject*, PyObject* args) {
     return call_method(*set, at::IValue(), &state, 1, nullptr).release();
   });
 }
+// The schema of a method as text; None when the class or the method does not exist.
+PyObject* py_method_schema(PyObject*, PyObject* args) {
+  const char *name = nullptr, *method = nullptr;
+  if (!PyArg_ParseTuple(args, "ss", &name, &method)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const at::CustomClass* its_class = at::CustomClass::find(name);
+    const at::CustomMethod* found = its_class ? its_class->method(method) : nullptr;
+    if (!found) Py_RETURN_NONE;
+    return wrap(found->schema.str());
+  });
+}
 PyObject* py_all_classes(PyObject*, PyObject*) {
   return guarded([] {
     PyRef out = checked(PyList_New(0));
@@ -383,6 +399,7 @@ PyObject* py_all_classes(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"_get_custom_class_python_wrapper", py_get_class, METH_VARARGS, nullptr},
     {"_script_object_from_state", py_from_state, METH_VARARGS, nullptr},
+    {"_custom_method_schema", py_method_schema, METH_VARARGS, nullptr},
     {"_all_custom_classes", py_all_classes, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

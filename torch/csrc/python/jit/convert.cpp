@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/tasks.h>
 
 #include <torch/csrc/python/args/arg_parser.h>
+#include <torch/csrc/python/dispatch/custom_class.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/tensor/storage.h>
 #include <torch/csrc/python/tensor/wrap.h>
@@ -140,6 +141,7 @@ IValue any_to_script(PyObject* o) {
     dict.inner = {std::make_shared<Type>(anything), std::make_shared<Type>(anything)};
     return dict_to_script(o, dict);
   }
+  if (is_script_object(o)) return script_object_value(o);
   IValue object;
   if (object_of(o, &object)) return object;
   return jit::make<PythonValue>(PyRef::borrow(o));
@@ -229,6 +231,7 @@ PyRef boxed_to_python(const IValue& value) {
     return checked(PyObject_GetAttrString(known.python.get(), member->name.c_str()));
   }
   if (const auto* python = jit::as<PythonValue>(value)) return python->value;
+  if (at::ivalue::opaque<torch::CustomClassHolder>(value)) return wrap_script_object(value);
   if (auto* future = jit::as<jit::Future>(value)) {
     static PyObject* maker = nullptr;
     PyObject* done = cached_attribute(maker, "torch.jit._async", "done_future");

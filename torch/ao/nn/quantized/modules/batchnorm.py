@@ -14,6 +14,14 @@ class _BatchNorm(nn.modules.batchnorm._BatchNorm):
 
     relu = False
     rank: int
+    _layout: str
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if hasattr(cls, "rank"):
+            name = f"batch_norm{cls.rank - 2}d" + ("_relu" if cls.relu else "")
+            cls._run = getattr(torch.ops.quantized, name)
+            cls._layout = "(N, C, H, W)" if cls.rank == 4 else "(N, C, H, W, D)"
 
     def __init__(
         self,
@@ -32,13 +40,11 @@ class _BatchNorm(nn.modules.batchnorm._BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != self.rank:
-            layout = "(N, C, H, W)" if self.rank == 4 else "(N, C, H, W, D)"
-            raise ValueError(f"Input shape must be `{layout}`!")
+            raise ValueError(f"Input shape must be `{self._layout}`!")
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        name = f"batch_norm{self.rank - 2}d" + ("_relu" if self.relu else "")
-        return getattr(torch.ops.quantized, name)(
+        return self._run(
             input,
             self.weight,
             self.bias,

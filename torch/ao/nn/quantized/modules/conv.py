@@ -36,7 +36,15 @@ class _ConvNd(OnGrid, WeightedQuantizedModule):
 
     dims: int
     operator: str
-    relu = False
+    _layout: str
+    _reversed_padding: list[int]
+    suffix: str = ""  # of the operator: "_relu", "_dynamic"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if hasattr(cls, "dims"):
+            cls._run = cls._operator(cls.suffix)
+            cls._layout = ("(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)")[cls.dims - 1]
 
     def _set_up(
         self,
@@ -61,6 +69,7 @@ class _ConvNd(OnGrid, WeightedQuantizedModule):
         for name, value in sizes.items():
             setattr(self, name, _tuple(value, self.dims))
         self.transposed, self.padding_mode = transposed, padding_mode
+        self._reversed_padding = _reverse_repeat_padding(self.padding)
         self.scale, self.zero_point = 1.0, 0
         rows, columns = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         weight = torch._empty_affine_quantized(
@@ -68,8 +77,9 @@ class _ConvNd(OnGrid, WeightedQuantizedModule):
         )
         self.set_weight_bias(weight.fill_(0.0), torch.zeros(out_channels) if bias else None)
 
-    def _operator(self, suffix: str) -> object:
-        return getattr(torch.ops.quantized, f"{self.operator}{self.dims}d{suffix}")
+    @classmethod
+    def _operator(cls, suffix: str) -> object:
+        return getattr(torch.ops.quantized, f"{cls.operator}{cls.dims}d{suffix}")
 
     def set_weight_bias(self, w: Tensor, b: Tensor | None) -> None:
         """Packs another weight."""
@@ -94,15 +104,13 @@ class _ConvNd(OnGrid, WeightedQuantizedModule):
 
     def _padded(self, input: Tensor) -> Tensor:
         if input.dim() != self.dims + 2:
-            layout = ("(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)")[self.dims - 1]
-            raise ValueError(f"Input shape must be `{layout}`!")
+            raise ValueError(f"Input shape must be `{self._layout}`!")
         if self.padding_mode != "reflect":
             return input
-        return nn.functional.pad(input, _reverse_repeat_padding(self.padding), mode="reflect")
+        return nn.functional.pad(input, self._reversed_padding, mode="reflect")
 
     def forward(self, input: Tensor) -> Tensor:
-        run = self._operator("_relu" if self.relu else "")
-        return run(self._padded(input), self._packed_params, self.scale, self.zero_point)
+        return self._run(self._padded(input), self._packed_params, self.scale, self.zero_point)
 
     def _get_name(self) -> str:
         return f"Quantized{type(self).__name__}"

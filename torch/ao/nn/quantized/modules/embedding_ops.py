@@ -93,8 +93,10 @@ class Embedding(nn.Module):
             self.set_weight(_weight)
 
     def forward(self, indices: Tensor) -> Tensor:
-        name = "embedding_4bit" if self.dtype is torch.quint4x2 else "embedding_byte"
-        return getattr(torch.ops.quantized, name)(self._packed_params._packed_weight, indices)
+        packed = self._packed_params._packed_weight
+        if self.dtype == torch.quint4x2:
+            return torch.ops.quantized.embedding_4bit(packed, indices)
+        return torch.ops.quantized.embedding_byte(packed, indices)
 
     def _get_name(self) -> str:
         return "QuantizedEmbedding"
@@ -197,17 +199,15 @@ class EmbeddingBag(Embedding):
         per_sample_weights: Tensor | None = None,
         compressed_indices_mapping: Tensor | None = None,
     ) -> Tensor:
-        name = "embedding_bag_4bit" if self.dtype is torch.quint4x2 else "embedding_bag_byte"
-        return getattr(torch.ops.quantized, name)(
-            self._packed_params._packed_weight,
-            indices,
-            offsets,
-            False,
-            0,
-            self.pruned_weights,
-            per_sample_weights,
-            compressed_indices_mapping,
-            self.include_last_offset,
+        packed = self._packed_params._packed_weight
+        pruned, last = self.pruned_weights, self.include_last_offset
+        weights, mapping = per_sample_weights, compressed_indices_mapping
+        if self.dtype == torch.quint4x2:
+            return torch.ops.quantized.embedding_bag_4bit(
+                packed, indices, offsets, False, 0, pruned, weights, mapping, last
+            )
+        return torch.ops.quantized.embedding_bag_byte(
+            packed, indices, offsets, False, 0, pruned, weights, mapping, last
         )
 
     def _get_name(self) -> str:

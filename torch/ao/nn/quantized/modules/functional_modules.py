@@ -64,30 +64,31 @@ class QFunctional(OnGrid):
             "Functional is not intended to use the 'forward'. Please use the underlying operation"
         )
 
-    def _run(self, name: str, *args: object) -> Tensor:
-        run = getattr(torch.ops.quantized, name)
-        return self.activation_post_process(run(*args, self.scale, self.zero_point))
-
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._run("add", x, y)
+        made = torch.ops.quantized.add(x, y, self.scale, self.zero_point)
+        return self.activation_post_process(made)
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
         return torch.ops.quantized.add_scalar(x, y)
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._run("mul", x, y)
+        made = torch.ops.quantized.mul(x, y, self.scale, self.zero_point)
+        return self.activation_post_process(made)
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
         return torch.ops.quantized.mul_scalar(x, y)
 
     def cat(self, x: list[Tensor], dim: int = 0) -> Tensor:
-        return self._run("cat", x, dim)
+        made = torch.ops.quantized.cat(x, dim, self.scale, self.zero_point)
+        return self.activation_post_process(made)
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._run("add_relu", x, y)
+        made = torch.ops.quantized.add_relu(x, y, self.scale, self.zero_point)
+        return self.activation_post_process(made)
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        return self._run("matmul", x, y)
+        made = torch.ops.quantized.matmul(x, y, self.scale, self.zero_point)
+        return self.activation_post_process(made)
 
     @classmethod
     def from_float(cls, mod: nn.Module, use_precomputed_fake_quant: bool = False) -> nn.Module:

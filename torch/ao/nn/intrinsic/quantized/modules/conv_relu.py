@@ -11,7 +11,7 @@ __all__ = ["ConvReLU1d", "ConvReLU2d", "ConvReLU3d"]
 
 
 class _ConvReLU:
-    relu = True
+    suffix = "_relu"
 
     @classmethod
     def _sources(cls) -> tuple[type[nn.Module], ...]:

@@ -11,9 +11,10 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "
 class _Dynamic:
     """The forward of all, and the way from a reference layer, which needs no output grid."""
 
+    suffix = "_dynamic"
+
     def forward(self, input: Tensor, reduce_range: bool = True) -> Tensor:
-        run = self._operator("_dynamic")
-        return run(self._padded(input), self._packed_params, reduce_range)
+        return self._run(self._padded(input), self._packed_params, reduce_range)
 
     def _get_name(self) -> str:
         return f"DynamicQuantized{type(self).__name__}"
