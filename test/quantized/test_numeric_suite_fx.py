@@ -133,3 +133,42 @@ def test_added_quantized_model_gives_what_it_gives_alone() -> None:
     # Each shadow rounds for itself: a result may be the next level.
     alone = convert_fx(prepared)(*inputs)
     assert torch.allclose(found[last][0]["values"][-1], alone, atol=0.05)
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(2, 2)
+
+    def forward(self, x: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]):
+        return self.lstm(x, state)
+
+
+def test_recurrent_layer_has_a_shadow_with_its_state() -> None:
+    model = Recurrent().eval()
+    inputs = (torch.rand(1, 1, 2), (torch.rand(1, 1, 2), torch.rand(1, 1, 2)))
+    mapping = {"object_type": [(nn.LSTM, default_dynamic_qconfig)]}
+    prepared = prepare_fx(model, mapping, inputs)
+    quantized = convert_fx(copy.deepcopy(prepared))
+    both = ns.add_shadow_loggers("a", prepared, "b", quantized, ns.OutputLogger)
+    both(*inputs)
+    results = ns.extract_shadow_logger_info(both, ns.OutputLogger, "b")
+    (layer,) = results.values()
+    assert layer["node_output"]["a"][0]["values"][0][0].shape == (1, 1, 2)
+
+
+def test_functions_in_a_row_with_relu_keep_signed_weights() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.bias = nn.Parameter(torch.randn(4, 4)), nn.Parameter(torch.randn(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.linear(F.relu(F.linear(x, self.weight, self.bias)), self.weight, self.bias)
+
+    model, inputs = Two().eval(), (torch.randn(8, 4),)
+    expected = model(*inputs)
+    prepared = prepare_fx(model, {"": default_qconfig}, inputs)
+    prepared(*inputs)
+    made = convert_fx(prepared)(*inputs)
+    assert (made - expected).abs().max() < 0.2 * expected.abs().max()

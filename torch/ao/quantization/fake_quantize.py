@@ -69,9 +69,9 @@ class FakeQuantize(FakeQuantizeBase):
         return self.activation_post_process.calculate_qparams()
 
     def _take_grid(self) -> None:
-        for name, value in zip(("scale", "zero_point"), self.calculate_qparams(), strict=True):
-            own = getattr(self, name)
-            own.resize_(value.shape).copy_(value)
+        scale, zero_point = self.calculate_qparams()
+        self.scale.resize_(scale.shape).copy_(scale)
+        self.zero_point.resize_(zero_point.shape).copy_(zero_point)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.observer_enabled[0] == 1:

@@ -299,16 +299,23 @@ class Shadows(Instrument):
             return graph.create_node("call_function", torch.quantize_per_tensor, args, name=name)
 
     def copy_subgraph(
-        self, part: NSSubgraph, source: GraphModule, value: Node, prefix: str, after: Node
+        self,
+        part: NSSubgraph,
+        source: GraphModule,
+        value: Node,
+        further: dict[Node, Node],
+        prefix: str,
+        after: Node,
     ) -> tuple[Node, Node]:
-        """Copies of an operator's nodes, fed by a value; the first and the last."""
+        """Copies of an operator's nodes, fed by a value and further inputs; the first and the
+        last."""
         chain, node = [], part.end_node
         while node is not part.start_node:
             chain.append(node)
             node = node.all_input_nodes[0]
         chain.append(part.start_node)
         entry = _first_input(part.start_node, source)[1]
-        places, last, first = {entry: value}, after, None
+        places, last, first = {entry: value, **further}, after, None
         for node in reversed(chain):
             for arg in node.all_input_nodes:
                 if arg not in places:
@@ -316,6 +323,22 @@ class Shadows(Instrument):
             places[node] = last = self._call(node, source, prefix, places, last)
             first = first or last
         return first, last
+
+
+def _further_inputs(node: Node, gm: GraphModule, other: Node) -> dict[Node, Node]:
+    """Inputs of the whole model, maybe observed, that an operator takes behind its first argument,
+    as a recurrent layer its state, with those of the matching operator."""
+    pairs: list[tuple[Any, Any]] = list(zip(node.args[1:], other.args[1:], strict=False))
+    found: dict[Node, Node] = {}
+    while pairs:
+        a, b = pairs.pop()
+        if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+            pairs += zip(a, b, strict=False)
+        elif isinstance(a, Node) and isinstance(b, Node):
+            source = a.args[0] if pattern_utils.is_observer(a, gm) else a
+            if isinstance(source, Node) and source.op == "placeholder":
+                found[a] = b
+    return found
 
 
 def _check_shadow(
@@ -357,7 +380,8 @@ def create_a_shadows_b(
             start, end = places[part_b.start_node], places[part_b.end_node]
             entry = _first_input(start, made)[1]
             cast = work.cast(entry, have, want, gm_a, part_a.start_node)
-            first, last = work.copy_subgraph(part_a, gm_a, cast, start.name, end)
+            further = _further_inputs(part_a.start_node, gm_a, start)
+            first, last = work.copy_subgraph(part_a, gm_a, cast, further, start.name, end)
         except NotShadowed:
             for node in reversed([n for n in made.graph.nodes if n not in before]):
                 made.graph.erase_node(node)

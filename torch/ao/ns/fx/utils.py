@@ -12,6 +12,12 @@ import torch
 Measure = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
+def _real(t: torch.Tensor) -> torch.Tensor:
+    if t.is_quantized:
+        return t.dequantize()
+    return t if t.is_floating_point() or t.is_complex() else t.float()
+
+
 def maybe_dequantize_first_two_tensor_args_and_handle_tuples(f: Measure) -> Callable[..., Any]:
     """A measure of two tensors, extended to quantized ones and to sequences."""
 
@@ -20,7 +26,7 @@ def maybe_dequantize_first_two_tensor_args_and_handle_tuples(f: Measure) -> Call
         x, y, *rest = args
         if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
             return [measure(a, b, *rest, **kwargs) for a, b in zip(x, y, strict=False)]
-        x, y = (t.dequantize() if t.is_quantized else t for t in (x, y))
+        x, y = (_real(t) for t in (x, y))
         return f(x, y, *rest, **kwargs)
 
     del measure.__wrapped__  # calls pass through *args, and so does the signature

@@ -56,8 +56,8 @@ def _conv_relu(dims: int, dtypes: Dtypes) -> Configs:
         _config((conv, functional.relu), dtypes, **together),
         _config(both, dtypes, qat_module=both_qat),
         _config(both_qat, dtypes, **root),
-        _config((function, nn.ReLU), dtypes),
-        _config((function, functional.relu), dtypes),
+        _config((function, nn.ReLU), dtypes, _input_type_to_index=_WEIGHTED),
+        _config((function, functional.relu), dtypes, _input_type_to_index=_WEIGHTED),
     ]
 
 
@@ -115,8 +115,8 @@ def linear_configs(dtypes: Dtypes) -> Configs:
         _config((nn.Linear, functional.relu), dtypes, **together),
         _config(fused.LinearReLU, dtypes, qat_module=fused_qat.LinearReLU, **root),
         _config(fused_qat.LinearReLU, dtypes, **root),
-        _config((function, nn.ReLU), dtypes),
-        _config((function, functional.relu), dtypes),
+        _config((function, nn.ReLU), dtypes, _input_type_to_index=_WEIGHTED),
+        _config((function, functional.relu), dtypes, _input_type_to_index=_WEIGHTED),
         _config(
             (nn.Linear, nn.BatchNorm1d),
             dtypes,
