@@ -1,4 +1,7 @@
 // Packing of weights, and the cut of a product into tiles. See Int8Product.h.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") // loops over bytes whose length is not known become vectors
+#endif
 #include <ATen/native/quantized/Int8Product.h>
 
 #include <algorithm>

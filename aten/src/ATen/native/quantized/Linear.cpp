@@ -1,4 +1,7 @@
 // Linear layers with 8-bit weights. See Linear.h.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") // loops over bytes whose length is not known become vectors
+#endif
 #include <ATen/native/quantized/Linear.h>
 
 #include <ATen/core/EmptyTensor.h>

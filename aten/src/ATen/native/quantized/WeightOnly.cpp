@@ -1,5 +1,8 @@
 // The operators with 8-bit and 4-bit weights: _weight_int8pack_mm, _weight_int4pack_mm_for_cpu and
 // the packing it needs, _int_mm. See WeightOnly.h.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") // loops over bytes whose length is not known become vectors
+#endif
 #include <ATen/native/quantized/WeightOnly.h>
 
 #include <algorithm>
