@@ -180,3 +180,18 @@ def test_engine_unknown_name_is_refused() -> None:
     with pytest.raises(RuntimeError, match="not a valid value"):
         torch.backends.quantized.engine = "none of these"
     assert torch.backends.quantized.engine == before
+
+
+def test_bag_of_embeddings_with_wrong_scheme_is_named_in_the_error() -> None:
+    bag = nn.EmbeddingBag(4, 2)
+    bag.qconfig = tq.get_default_qat_qconfig("fbgemm")
+    with pytest.raises(AssertionError, match="Embedding Bag weights requires a qscheme"):
+        torch.ao.nn.qat.EmbeddingBag.from_float(bag)
+
+
+def test_product_of_levels_per_channel_is_refused_by_name() -> None:
+    x = torch.quantize_per_channel(
+        torch.randn(2, 2), torch.ones(2), torch.zeros(2, dtype=torch.int64), 0, torch.qint8
+    )
+    with pytest.raises(RuntimeError, match="per-tensor"):
+        torch.ops.quantized.matmul(x, x, 1.0, 0)

@@ -11,7 +11,7 @@ _GRID = "float output_scale, int output_zero_point"
 def _check_pair(name: str, a: Tensor, b: Tensor) -> None:
     for tensor in (a, b):
         if not tensor.is_quantized or tensor.qscheme() is not torch.per_tensor_affine:
-            raise RuntimeError(f"quantized::{name}: Only per tensor quantization is supported.")
+            raise RuntimeError(f"quantized::{name}: Only per-tensor quantization is supported.")
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"quantized::{name}: expected operands of one dtype, got {a.dtype} and {b.dtype}"

@@ -14,8 +14,9 @@ class _Table(Rounded):
         super().watch(qconfig, device, dtype)
         scheme = getattr(self.weight_fake_quant, "qscheme", None)
         if scheme is not torch.per_channel_affine_float_qparams:
+            what = "Embedding Bag" if isinstance(self, nn.EmbeddingBag) else "Embedding"
             raise AssertionError(
-                "Embedding weights requires a qscheme of torch.per_channel_affine_float_qparams "
+                f"{what} weights requires a qscheme of torch.per_channel_affine_float_qparams "
                 f"Got {scheme}"
             )
 
