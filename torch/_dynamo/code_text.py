@@ -28,9 +28,8 @@ def code_of(text: str, template: types.CodeType, objects: list[object]) -> types
     consts = tuple(table.get(c, c) if type(c) is str else c for c in made.co_consts)
     if any(type(c) is str and c.startswith(_MARK[:9]) for c in consts):
         raise ValueError("a text that refers to more objects than there are")
-    return made.replace(
-        co_consts=consts,
-        co_name=template.co_name,
-        co_qualname=getattr(template, "co_qualname", template.co_name),
-        co_firstlineno=template.co_firstlineno,
-    )
+    fields = {"co_consts": consts, "co_firstlineno": template.co_firstlineno}
+    for name in ("co_name", "co_qualname"):
+        if hasattr(template, name):  # up to 3.10 there is no qualified name
+            fields[name] = getattr(template, name)
+    return made.replace(**fields)

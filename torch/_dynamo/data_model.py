@@ -100,11 +100,21 @@ INPLACE = {
     operator.ilshift: operator.lshift,
     operator.irshift: operator.rshift,
 }
-# What a division by zero says, of integers and with a float.
+
+
+def _by_zero(divide: Callable, one: float) -> str:
+    """What a division by zero says on this version of Python."""
+    try:
+        divide(one, one - one)
+    except ZeroDivisionError as error:
+        return str(error)
+    raise AssertionError(divide)
+
+
+# The texts of integers and with a float.
 _DIVISIONS = {
-    operator.truediv: ("division by zero", "float division by zero"),
-    operator.floordiv: ("integer division or modulo by zero", "float floor division by zero"),
-    operator.mod: ("integer modulo by zero", "float modulo"),
+    divide: (_by_zero(divide, 1), _by_zero(divide, 1.0))
+    for divide in (operator.truediv, operator.floordiv, operator.mod)
 }
 COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 _UNARY = {

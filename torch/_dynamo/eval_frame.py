@@ -42,7 +42,7 @@ __all__ = [
     "skip_code",
 ]
 
-_VERSIONS = ((3, 11), (3, 12), (3, 13))
+_VERSIONS = ((3, 10), (3, 11), (3, 12), (3, 13))
 _FUNCTIONS = (CompiledFunction, DisabledFunction)
 # What a program asked for by set_stance; the C part knows force_eager by itself.
 STANCES = (

@@ -5,6 +5,7 @@ place and by what is handed over, so that a loop comes back to the same function
 
 from __future__ import annotations
 
+import sys
 import types
 import weakref
 from typing import TYPE_CHECKING
@@ -99,6 +100,10 @@ def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]
 def unbound_text(name: str, *, own: bool) -> str:
     """The message of reading a variable that has no value, in the function that owns it or in
     another."""
+    if sys.version_info < (3, 11):
+        if own:
+            return f"local variable {name!r} referenced before assignment"
+        return f"free variable {name!r} referenced before assignment in enclosing scope"
     if own:
         return f"cannot access local variable {name!r} where it is not associated with a value"
     return (

@@ -480,7 +480,7 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         if self.kwdefault_values:
             inner = ", ".join(f"{k!r}: {cg.expr(v)}" for k, v in self.kwdefault_values.items())
             cg.load(f"{made}.__kwdefaults__ = {{{inner}}}")
-        if self.qualname != getattr(self.code_vt, "co_qualname", self.qualname):
+        if self.qualname != getattr(self.code_vt, "co_qualname", self.code_vt.co_name):
             cg.load(f"{made}.__qualname__ = {self.qualname!r}")
         if self.annotations is not None:
             cg.load(f"{made}.__annotations__ = {cg.expr(self.annotations)}")

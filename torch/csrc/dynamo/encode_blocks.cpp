@@ -34,6 +34,7 @@ int width(const std::string& kinds, size_t from) {
 struct Block {
   long handler;
   int depth;
+  bool marks;   // the handler finds a mark of the raising place
   bool handles; // the handler runs
 };
 
@@ -119,7 +120,7 @@ std::vector<Block> BlockEncoder::wanted(size_t index, size_t nesting) const {
     raise(PyExc_ValueError, "encode: a handler is no instruction of the list");
   const auto place = static_cast<size_t>(found->second);
   std::vector<Block> out = wanted(place, nesting + 1);
-  if (!is_cleanup(place)) out.push_back({found->second, at(index)->depth, false});
+  if (!is_cleanup(place)) out.push_back({found->second, at(index)->depth, at(index)->lasti, false});
   return out;
 }
 
@@ -137,13 +138,15 @@ void BlockEncoder::follow() {
     const size_t index = work_.back();
     work_.pop_back();
     const State before = *states_[index];
-    if (!before.blocks.empty() && !before.blocks.back().handles) {
-      const Block block = before.blocks.back();
-      State raised = before;
+    State raised = before;
+    // An exception leaves the handlers that run.
+    while (!raised.blocks.empty() && raised.blocks.back().handles) raised.blocks.pop_back();
+    if (!raised.blocks.empty()) {
+      const Block block = raised.blocks.back();
       if (raised.kinds.size() < static_cast<size_t>(block.depth))
         raise(PyExc_ValueError, "encode: a handler keeps more than the stack holds");
       raised.kinds.resize(static_cast<size_t>(block.depth));
-      if (at(index)->lasti) raised.kinds.push_back(kPlace);
+      if (block.marks) raised.kinds.push_back(kPlace);
       raised.kinds.push_back(kError);
       raised.blocks.back().handles = true;
       if (!states_[block.handler]) {
@@ -201,7 +204,8 @@ BlockEncoder::Change BlockEncoder::change(State& state, size_t to) const {
     out.enters = true;
     const bool marked = is(to, "PUSH_EXC_INFO") && state.kinds.size() >= 2;
     state.kinds.resize(state.kinds.size() - (marked ? 2 : 1));
-    state.blocks.push_back({static_cast<long>(to), static_cast<int>(state.kinds.size()), true});
+    state.blocks.push_back(
+        {static_cast<long>(to), static_cast<int>(state.kinds.size()), marked, true});
     if (marked) state.kinds.push_back(kPlace);
     state.kinds.push_back(kError);
   }

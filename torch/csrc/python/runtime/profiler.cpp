@@ -7,6 +7,8 @@
 // Python, torch/autograd/profiler_util.py).
 #include <torch/csrc/python/runtime/profiler.h>
 
+#include <frameobject.h> // up to 3.10 the only place of PyFrame_GetBack
+
 #include <chrono>
 #include <memory>
 #include <vector>
