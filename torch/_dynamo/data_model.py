@@ -159,6 +159,9 @@ def _is_symbolic_float(vt: VariableTracker) -> bool:
     return isinstance(vt, SymNodeVariable) and vt.python_type() is float
 
 
+_REMAINDERS = (operator.mod, operator.imod)
+
+
 class DataModel:
     """Operations on trackers."""
 
@@ -283,6 +286,9 @@ class DataModel:
 
     def binary(self, op: Callable, a: VariableTracker, b: VariableTracker) -> VariableTracker:
         """op(a, b)"""
+        if op in _REMAINDERS and isinstance(a, ConstantVariable) and isinstance(a.value, str):
+            # First of all: whatever stands behind it becomes a text.
+            return self.percent_format(a.value, b)
         if isinstance(a, NumpyNdarrayVariable) or isinstance(b, NumpyNdarrayVariable):
             return self._array_binary(op, a, b)
         if type(a) is ConstantVariable and type(b) is ConstantVariable:
@@ -425,8 +431,6 @@ class DataModel:
         ):
             same = a.func.is_same(b.func) and a.obj.realize().is_same(b.obj.realize())
             return ConstantVariable(bool(same) == (op is operator.eq))
-        if isinstance(a, ConstantVariable) and isinstance(a.value, str) and op is operator.mod:
-            return self.percent_format(a.value, b)
         if (
             op in (operator.eq, operator.ne)
             and not isinstance(a, UserDefinedObjectVariable)

@@ -619,7 +619,11 @@ class OutputGraph:
         if backend is None:
             return module.forward
         try:
-            with dynamo_timed("OutputGraph.call_user_compiler", phase_name="backend_compile"):
+            # The graph starts in the mode that the frame started in, wherever the trace ended.
+            with (
+                dynamo_timed("OutputGraph.call_user_compiler", phase_name="backend_compile"),
+                torch.set_grad_enabled(self.grad_at_start),
+            ):
                 compiled = backend(module, examples)
         except (torch._dynamo.exc.TorchDynamoException, KeyboardInterrupt):
             raise

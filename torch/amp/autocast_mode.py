@@ -6,6 +6,7 @@ let a custom autograd Function take part in it. The casting itself is a dispatch
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -124,11 +125,26 @@ def _enter_autocast(*args):
     """Enters a region without a with statement; returns what _exit_autocast takes."""
     mode = autocast(*args)
     mode.__enter__()
+    recorder = _recorder()
+    if recorder is not None:
+        mode._node = recorder.create_node("call_function", _enter_autocast, args, {})
     return mode
 
 
 def _exit_autocast(mode) -> None:
+    """Leaves a region that _enter_autocast entered."""
     mode.__exit__(None, None, None)
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.create_node("call_function", _exit_autocast, (mode._node,), {})
+
+
+def _recorder():
+    """The tracer that records operators above autocast now: the switches of a graph that it
+    records again are part of the record, because no operator shows them."""
+    modes = sys.modules.get("torch._dispatch.pre_dispatch")
+    mode = None if modes is None else modes.get_mode(torch._C._TorchDispatchModeKey.PROXY)
+    return None if mode is None else mode.tracer
 
 
 def _cast(value, device_type, dtype):

@@ -95,11 +95,10 @@ class ConstantVariable(VariableTracker):
             raise_observed(tx, error)
         if isinstance(found, types.MethodType) and isinstance(found.__func__, types.FunctionType):
             # A method of an enumeration: its code may read what is not constant.
-            return (
-                VariableTracker.build(tx, found.__func__)
-                .getattr(tx, "__get__")
-                .call_function(tx, [self, VariableTracker.build(tx, type(self.value))], {})
-            )
+            cls = VariableTracker.build(tx, type(self.value))
+            owner = self if found.__self__ is self.value else cls
+            binding = VariableTracker.build(tx, found.__func__).getattr(tx, "__get__")
+            return binding.call_function(tx, [owner, cls], {})
         if callable(found) and not isinstance(found, type):
             from torch._dynamo.variables.misc import GetAttrVariable
 

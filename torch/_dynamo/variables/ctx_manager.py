@@ -201,8 +201,7 @@ class ErrorOnBreakVariable(ContextWrappingVariable):
 
 
 class ProfilerContextVariable(ContextWrappingVariable):
-    """Ranges and profiles: a graph is one step to them, so they do nothing inside of one. After a
-    graph break they are entered as ever."""
+    """Ranges and profiles: a graph is one step to them, so they do nothing inside of one."""
 
     __slots__ = ()
 
@@ -309,6 +308,6 @@ def existing(tx: Frame, value: object, source: Source | None) -> VariableTracker
         made.source = source
         made.real = value if value._before else None
         return made
-    if cls in (torch.inference_mode, torch.autograd.graph.saved_tensors_hooks):
+    if cls in (torch.inference_mode, torch.autograd.graph.saved_tensors_hooks, *_PROFILERS):
         unimplemented("context manager", f"{cls}", "this context manager is not traced")
     return None

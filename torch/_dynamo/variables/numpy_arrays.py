@@ -49,8 +49,9 @@ _REFUSED = frozenset({"resize", "put", "partition", "setflags", "itemset"})
 
 
 def loaded() -> ModuleType | None:
-    """NumPy, where the program has imported it."""
-    return sys.modules.get("numpy")
+    """NumPy, where the program has imported it; its own import may be what runs now."""
+    numpy = sys.modules.get("numpy")
+    return None if getattr(getattr(numpy, "__spec__", None), "_initializing", False) else numpy
 
 
 def is_numpy(value: object) -> bool:

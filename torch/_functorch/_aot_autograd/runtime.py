@@ -115,8 +115,21 @@ def runtime_function(
         return _made_outputs(kept, values[len(written) :], meta)
 
     chosen = run if needed or not plain else run_plain
+    if meta.grad_enabled_mutation is not None:
+        chosen = _leaving_grad_mode(chosen, meta.grad_enabled_mutation)
     chosen._boxed_call = True
     return chosen
+
+
+def _leaving_grad_mode(call: Callable, mode: bool) -> Callable[[list[object]], list[object]]:
+    """A function after which the gradient mode is the one that the program set."""
+
+    def run(args: list[object]) -> list[object]:
+        found = call(args)
+        torch._C._set_grad_enabled(mode)
+        return found
+
+    return run
 
 
 _FROM_INPUTS = (OutputType.is_input, OutputType.alias_of_input)

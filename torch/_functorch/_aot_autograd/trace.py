@@ -194,10 +194,15 @@ def trace(
     with gradients_as_before, _recorded(run, fake_mode, config):
         run.enter_inputs()
         run.histories = [s.grad_fn if isinstance(s, Tensor) else None for s in run.seen]
+        before = torch.is_grad_enabled()
         run.outputs = list(fn(*run.seen))
+        # A program may leave another gradient mode behind; the trace goes on in its own.
+        left = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(before)
         run.read_inputs(config.keep_inference_input_mutations)
         info, bases = classify_outputs(run)
         meta = ViewAndMutationMeta(run.info, info, len(bases), is_train=False)
+        meta.grad_enabled_mutation = None if left == before else left
         meta.is_train = needs_autograd and _wants_gradient(meta)
         if not meta.is_train:
             bases = _without_bases(meta)
