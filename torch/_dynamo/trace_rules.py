@@ -217,7 +217,9 @@ def _builtin_rule(fn: object) -> str:
         return CONSTANT
     if is_graph_module(module):
         return GRAPH
-    if isinstance(fn, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+    if isinstance(
+        fn, torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._C._ScriptFunctionBase
+    ):
         return GRAPH
     owner = getattr(fn, "__self__", None)
     if (

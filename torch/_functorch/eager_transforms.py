@@ -85,13 +85,23 @@ def _wrap_differentiable(tree, level):
     return tree_unflatten([_F._wrap_for_grad(t, level, True) for t in flat], spec)
 
 
+def _run_backward(outputs, vectors, inputs, create_graph):
+    """Gradients of outputs at inputs, None where there is none. A call of its own in graphs."""
+    return _engine.run_backward(
+        tuple(outputs), tuple(vectors), True, create_graph, tuple(inputs), True, False
+    )
+
+
+_run_backward._torchdynamo_rule = "graph"
+
+
 def _gradients(outputs, inputs, vectors):
     """Gradients at `inputs`, zeros where an input plays no part."""
     pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
     if not pairs or not inputs:
         return [torch.zeros_like(i) for i in inputs]
     outs, grads = zip(*pairs, strict=True)
-    found = _engine.run_backward(outs, grads, True, True, tuple(inputs), True, False)
+    found = _run_backward(outs, grads, inputs, True)
     return [torch.zeros_like(i) if g is None else g for i, g in zip(inputs, found, strict=True)]
 
 
@@ -251,9 +261,7 @@ def _gradients_outside(outputs, inputs, vectors):
     found = [None] * len(inputs)
     if pairs:
         outs, grads = zip(*pairs, strict=True)
-        found = _engine.run_backward(
-            outs, grads, True, torch.is_grad_enabled(), tuple(inputs), True, False
-        )
+        found = _run_backward(outs, grads, inputs, torch.is_grad_enabled())
     return [
         _bare(torch.zeros_like(i) if g is None else g) for i, g in zip(inputs, found, strict=True)
     ]

@@ -489,6 +489,9 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
         torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator,
     ):
         return BuiltinVariable(value)
+    if isinstance(value, torch._C._ScriptFunctionBase):
+        _guard(tx, source, "ID_MATCH", value)
+        return BuiltinVariable(value, source)
     if isinstance(value, functools._lru_cache_wrapper):
         if not isinstance(value.__wrapped__, types.FunctionType):
             return UnknownVariable(value, source)

@@ -15,7 +15,7 @@ from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
-from torch._dynamo.variables.lists import BaseListVariable, TupleVariable
+from torch._dynamo.variables.lists import BaseListVariable, NamedTupleVariable, TupleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable, class_attribute
 from torch.nn.modules.lazy import LazyModuleMixin
@@ -40,10 +40,14 @@ def _shape_of(vt: VariableTracker) -> object:
     """An argument of a lazy layer, which looks at shapes alone."""
     if isinstance(vt, TensorVariable):
         return vt.fake
+    if isinstance(vt, NamedTupleVariable) and hasattr(vt.tuple_cls, "_make"):
+        return vt.tuple_cls._make([_shape_of(item.realize()) for item in vt.items])
     if isinstance(vt, BaseListVariable):
         return vt.cls([_shape_of(item.realize()) for item in vt.items])
     if isinstance(vt, ConstDictVariable):
         return {k.as_python_constant(): _shape_of(v.realize()) for k, v in vt.items.values()}
+    if not vt.is_python_constant():
+        unimplemented("lazy layer", repr(vt), "an argument of the first call is not known whole")
     return vt.as_python_constant()
 
 

@@ -48,6 +48,8 @@ def marked(tx: Frame, vt: VariableTracker, is_leaf: VariableTracker | None) -> o
         return None
     if isinstance(vt, NamedTupleVariable) and hasattr(vt.tuple_cls, "_make"):
         return vt.tuple_cls._make([below(item) for item in vt.items])
+    if isinstance(vt, NamedTupleVariable) and hasattr(vt.tuple_cls, "n_fields"):
+        return vt.tuple_cls([below(item) for item in vt.items])
     if isinstance(vt, RangeVariable | SizeVariable | NamedTupleVariable):
         return Leaf(vt)
     if isinstance(vt, DequeVariable):
@@ -85,7 +87,7 @@ def unmarked(tx: Frame, tree: object) -> VariableTracker:
         return ListVariable([unmarked(tx, item) for item in tree])
     if cls is tuple:
         return TupleVariable([unmarked(tx, item) for item in tree])
-    if isinstance(tree, tuple) and hasattr(cls, "_make"):
+    if isinstance(tree, tuple) and (hasattr(cls, "_make") or hasattr(cls, "n_fields")):
         return NamedTupleVariable([unmarked(tx, item) for item in tree], cls)
     if cls is collections.deque:
         return DequeVariable([unmarked(tx, item) for item in tree], maxlen=tree.maxlen)

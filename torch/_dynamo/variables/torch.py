@@ -279,6 +279,15 @@ def _cast(tx: Frame, typ: VariableTracker, val: VariableTracker) -> VariableTrac
     return val
 
 
+def _unwrap_optional(tx: Frame, x: VariableTracker) -> VariableTracker:
+    if x.is_same(NONE):
+        raise_error(tx, AssertionError, "Unwrapping null optional")
+    return x
+
+
+trace_rules.register_name("torch.jit._unwrap_optional", _unwrap_optional)
+
+
 def _annotate(tx: Frame, the_type: VariableTracker, value: VariableTracker) -> VariableTracker:
     return value
 

@@ -190,7 +190,9 @@ def trace(
     """Records fn, a function of flat arguments that returns a flat sequence, on fake arguments.
     `histories` says of each whether the real argument is a leaf, and whether it requires grad."""
     run = _Run(fn, args, histories)
-    gradients_as_before = contextlib.nullcontext() if needs_autograd else torch.no_grad()
+    # Without inputs to differentiate the mode stays the program's: transforms inside may look.
+    records = not needs_autograd and any(requires_grad for _, requires_grad in histories)
+    gradients_as_before = torch.no_grad() if records else contextlib.nullcontext()
     with gradients_as_before, _recorded(run, fake_mode, config):
         run.enter_inputs()
         run.histories = [s.grad_fn if isinstance(s, Tensor) else None for s in run.seen]
