@@ -6,6 +6,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import sys
+import traceback
 import warnings
 
 import pytest
@@ -115,3 +116,27 @@ def test_path_that_makes_another_of_its_class_gives_the_same_path():
     given = pathlib.PurePosixPath("a/b")
     found, _ = torch.compile(rename, backend="eager")(given, torch.ones(1))
     assert found == pathlib.PurePosixPath("a/b.py")
+
+
+def test_traceback_of_compiled_code_shows_the_lines_of_the_program():
+    def helper(x):
+        if x.shape[0] == 3:
+            raise KeyError("three")
+        return x
+
+    def program(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        z = helper(y)
+        return z
+
+    def lines(fn):
+        with pytest.raises(KeyError) as raised:
+            fn(torch.ones(3))
+        frames = traceback.extract_tb(raised.value.__traceback__)
+        return [f.line for f in frames if f.filename == __file__][1:]
+
+    assert lines(program) == ["z = helper(y)", 'raise KeyError("three")']
+    shown = lines(torch.compile(program, backend="eager"))
+    assert shown[-2:] == ["z = helper(y)", 'raise KeyError("three")']
+    assert set(shown[:-2]) <= {"torch._dynamo.graph_break()"}

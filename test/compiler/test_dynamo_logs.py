@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pathlib
 import subprocess
 import sys
@@ -178,3 +179,19 @@ def test_loops_are_logged_once_for_each_graph(artifact, caplog) -> None:
     texts = {id(r): r.getMessage() for r in caplog.records if r.name.endswith(f"__{artifact}")}
     (text,) = texts.values()
     assert "sin" in text
+
+
+def test_dynamic_tells_of_symbols_and_of_guards_on_them() -> None:
+    program = """
+import torch
+f = torch.compile(lambda x: x + 1 if x.size(0) > 4 else x, backend="eager", dynamic=True)
+f(torch.ones(7))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "TORCH_LOGS": "dynamic"},
+        capture_output=True,
+        text=True,
+    )
+    assert "create_symbol s0 = 7 for L['x'].size()[0] [2, int_oo]" in done.stderr
+    assert "[guard added]" in done.stderr

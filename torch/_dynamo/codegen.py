@@ -291,8 +291,9 @@ class Codegen:
 
     # ---- the function
 
-    def assemble(self, graph_call: list[str]) -> types.CodeType:
-        """The code object. `graph_call` are the statements that run the graph."""
+    def assemble(self, graph_call: list[str], line: int) -> types.CodeType:
+        """The code object. `graph_call` are the statements that run the graph; `line` is the
+        program's where the trace ended."""
         head = constant_lines(len(self.consts))
         free = self.code.co_freevars
         if free:
@@ -303,7 +304,7 @@ class Codegen:
         outer = "".join(f"    {name} = None\n" for name in free)
         full = f"def __outer():\n{outer}    def __compiled({params}):\n{text}\n"
         self.text = full
-        return code_of(full, self.code, self.consts)
+        return code_of(full, self.code, self.consts, line)
 
 
 def _identifier(name: str, index: int) -> str:

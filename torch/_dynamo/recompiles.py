@@ -81,6 +81,7 @@ _HINTS = (
     ("dict.keys(", "the same keys in the same order on each call"),
 )
 _NUMBER_HINT = "a varying number: dynamic=True makes it a symbol at once"
+_VALUE_HINT = "each value has a graph of its own: keep it, or compute with a tensor"
 
 
 def _with_hint(text: str) -> str:
@@ -98,11 +99,11 @@ def _with_value(text: str, source: str | None, scope: dict[str, object]) -> str:
         value = eval(source, {"torch": torch, "type": type}, scope)
     except Exception:  # the expression may run any code of the program
         return _with_hint(text)
-    shown = repr(value)
+    shown = repr(len(value) if text.startswith("len(") and hasattr(value, "__len__") else value)
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     hint = _with_hint(text)[len(text) :]
-    if not hint and isinstance(value, (int, float)):
-        hint = f" ({_NUMBER_HINT})"
+    if not hint:
+        hint = f" ({_NUMBER_HINT if isinstance(value, (int, float)) else _VALUE_HINT})"
     return f"{text}, now {shown}{hint}"
 
 

@@ -545,7 +545,7 @@ def _traced(
             cg.effect(f"{cg.const(function_modes.replace_stack)}([{modes}])")
         call = out.finish(cg, frame)
         out.distinct = out.distinct_objects()
-    return Translation(out, cg.assemble(call), cg)
+    return Translation(out, cg.assemble(call, frame.line()), cg)
 
 
 class _settings:

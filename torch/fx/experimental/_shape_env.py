@@ -4,6 +4,7 @@ sympy objects that other code reads."""
 
 import contextlib
 import itertools
+import logging
 import math
 import operator
 from collections import defaultdict
@@ -24,6 +25,8 @@ from torch.fx.experimental._shape_guards import GuardProducer
 
 if TYPE_CHECKING:
     import sympy
+
+log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
 
 
 class ShapeGuard(NamedTuple):
@@ -53,6 +56,18 @@ class ShapeEnvSettings(NamedTuple):
     prefer_deferred_runtime_asserts_over_guards: bool = False
     allow_complex_guards_as_runtime_asserts: bool = False
     trace_asserts: bool = False
+
+
+def _log_symbol(
+    name: str, value: Any, source: Source | None, low: int | None, high: int | None
+) -> None:
+    """What a symbol stands for, for TORCH_LOGS=dynamic."""
+    span = f"[{'-int_oo' if low is None else low}, {'int_oo' if high is None else high}]"
+    if value is None:
+        log.info("create_unbacked_symbol %s %s", name, span)
+    else:
+        place = "an unnamed value" if source is None else source.name()
+        log.info("create_symbol %s = %s for %s %s", name, value, place, span)
 
 
 def _infer_unit(value: int) -> bool:
@@ -116,6 +131,8 @@ class ShapeEnv(torch._C._ShapeEnv):
         self._nodes[name] = node
         self._positive[name] = positive
         self._sources[name] = [] if source is None else [source]
+        if log.isEnabledFor(logging.INFO):
+            _log_symbol(name, value, source, low, high)
         return node
 
     def _sympy_symbol(self, name: str) -> "sympy.Symbol":
@@ -596,10 +613,14 @@ class ShapeEnv(torch._C._ShapeEnv):
         langs: tuple = ("python",),
     ) -> list[list[str]]:
         """As produce_guards, one list for each language."""
+        if log.isEnabledFor(logging.INFO):
+            for node, origin, _ in self._guards():
+                log.info("eval %s [guard added] (%s)", node, origin)
         producer = GuardProducer(self, source_ref)
         lines = producer.produce(
             placeholders, sources, input_contexts, ignore_static, simplified=_simplified
         )
+        log.debug("produce_guards: %s", lines)
         return [lines for _ in langs]
 
     def produce_guards_expression(
