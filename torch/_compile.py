@@ -77,14 +77,26 @@ def compile(
     if registry.is_absent(backend):
         say_once("torch.compile")
         return wrap(model)
+    options, guard_filter = _without_filter(options)
     made = torch._dynamo.optimize(
         _with_options(backend, mode, options),
+        guard_filter_fn=guard_filter,
         nopython=fullgraph,
         dynamic=dynamic,
         recompile_limit=recompile_limit,
     )(model)
     _note_config(made, backend, mode, options)
     return made
+
+
+def _without_filter(
+    options: dict[str, object] | None,
+) -> tuple[dict[str, object] | None, Callable | None]:
+    """Options for the backend, and what chooses among guards, which is no affair of it."""
+    if options is None or "guard_filter_fn" not in options:
+        return options, None
+    rest = {name: value for name, value in options.items() if name != "guard_filter_fn"}
+    return rest or None, options["guard_filter_fn"]
 
 
 @functools.lru_cache(64)

@@ -266,3 +266,13 @@ def test_tensor_of_symbols_and_tensors_is_that_of_their_numbers(fn) -> None:
         got = run(number, given)
         assert torch.equal(got, wanted) and got.dtype == wanted.dtype
     assert counter.frame_count == 1
+
+
+def test_eager_then_compile_learns_from_the_first_call_what_varies():
+    torch._dynamo.reset()
+    count = CompileCounter()
+    add = torch.compile(lambda x, n: x + n, backend=count)
+    with torch.compiler.set_stance("eager_then_compile"):
+        for compiled, size in enumerate((4, 6, 7, 9)):
+            assert add(torch.ones(size), size)[0] == size + 1
+            assert count.frame_count == min(compiled, 1)

@@ -67,6 +67,9 @@ class ConvertFrame:
     recompile_limit: int | None = None
     # Whether frames may be taken from other processes and kept for them.
     keeps: bool = True
+    # What chooses among the guards of a frame, and what is told of them.
+    guard_filter_fn: Callable | None = None
+    guard_export_fn: Callable | None = None
 
     def __call__(
         self,
@@ -176,6 +179,7 @@ class ConvertFrame:
         found = translate.translate(code, fn_globals, closure, values, options)
         try:
             compile_log.graph_break(found.break_reason)
+            self._choose_guards(found, fn_globals)
             with dynamo_timed("build_guards"):
                 root, texts = guards.build(code, fn_globals, found.out)
             made = _hooked(code, found.code)
@@ -195,6 +199,17 @@ class ConvertFrame:
             return entry
         finally:
             found.out.forget()
+
+    def _choose_guards(self, found: Translation, fn_globals: dict[str, object]) -> None:
+        """Asks the program which guards it wants, and tells it of them."""
+        if self.guard_filter_fn is None and self.guard_export_fn is None:
+            return
+        from torch._dynamo import guard_filters
+
+        if self.guard_filter_fn is not None:
+            guard_filters.apply(self.guard_filter_fn, found.out, fn_globals)
+        if self.guard_export_fn is not None:
+            self.guard_export_fn(guard_filters.exported(found.out))
 
 
 # Errors that reach the program as they are.

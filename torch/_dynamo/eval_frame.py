@@ -131,6 +131,8 @@ class FrameCompiler:
                 self.dynamic,
                 self.recompile_limit,
                 keeps=all(hook is None for hook in self.hooks.values()),
+                guard_filter_fn=self.hooks.get("guard_filter_fn"),
+                guard_export_fn=self.hooks.get("guard_export_fn"),
             )
         return self._converts[id(backend)]
 
@@ -169,7 +171,7 @@ class FrameCompiler:
         from torch._dynamo import recompiles
 
         known = any(entry.backend is backend for entry in cache.entries)
-        if not self._stance_allows(code, cache, known):
+        if not self._stance_allows(code, cache, known, values):
             return False
         if known:
             frame = _frame_of(code, closure, values)
@@ -186,7 +188,9 @@ class FrameCompiler:
         convert = self.convert(backend)
         return convert(code, fn_globals, closure, values, cache, code in self.wrapped)
 
-    def _stance_allows(self, code: types.CodeType, cache: CodeCache, known: bool) -> bool:
+    def _stance_allows(
+        self, code: types.CodeType, cache: CodeCache, known: bool, values: dict[str, object]
+    ) -> bool:
         stance = _stance.stance
         if stance == "default":
             return True
@@ -197,10 +201,25 @@ class FrameCompiler:
                 f"line number: {code.co_firstlineno}"
             )
         if stance in ("eager_then_compile", "aot_eager_then_compile"):
-            first = not cache.__dict__.get("ran_eagerly", False)
+            if cache.__dict__.get("ran_eagerly", False):
+                return True
             cache.__dict__["ran_eagerly"] = True
-            return not first
+            cache.__dict__["state"] = _sizes_seen(code, values)
+            return False
         return not (stance == "eager_on_recompile" and known)
+
+
+def _sizes_seen(code: types.CodeType, values: dict[str, object]) -> dict[str, object]:
+    """What a call that runs eagerly teaches: the compilation of the next finds what varies."""
+    from torch._dynamo import pgo
+
+    state = pgo.load(code)
+    for name, value in values.items():
+        if isinstance(value, torch.Tensor):
+            state.setdefault(f"L[{name!r}]", [*value.shape])
+        elif type(value) in (int, float):
+            state.setdefault(f"L[{name!r}]", value)
+    return state
 
 
 def _frame_of(

@@ -10,6 +10,7 @@ import torch
 from torch._dynamo import config, utils
 from torch._dynamo.backends.debugging import ExplainOutput
 from torch._dynamo.eval_frame import innermost_fn
+from torch._dynamo.guard_filters import GuardFilterEntry
 
 
 def explain(f: Callable, *extra_args: object, **extra_kwargs: object) -> object:
@@ -18,6 +19,7 @@ def explain(f: Callable, *extra_args: object, **extra_kwargs: object) -> object:
     def inner(*args: object, **kwargs: object) -> ExplainOutput:
         torch._dynamo.reset()
         graphs: list[torch.fx.GraphModule] = []
+        found: list[GuardFilterEntry] = []
 
         def keep(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable:
             graphs.append(gm)
@@ -25,8 +27,9 @@ def explain(f: Callable, *extra_args: object, **extra_kwargs: object) -> object:
 
         target = f if isinstance(f, torch.nn.Module) else innermost_fn(f)
         with config.patch(suppress_errors=False):
-            torch._dynamo.optimize(keep)(target)(*args, **kwargs)
-        output = _table(graphs)
+            compiled = torch._dynamo.optimize(keep, guard_export_fn=found.extend)(target)
+            compiled(*args, **kwargs)
+        output = _table(graphs, found)
         torch._dynamo.reset()
         return output
 
@@ -42,16 +45,17 @@ def explain(f: Callable, *extra_args: object, **extra_kwargs: object) -> object:
     return inner
 
 
-def _table(graphs: list[torch.fx.GraphModule]) -> ExplainOutput:
+def _table(graphs: list[torch.fx.GraphModule], guards: list[GuardFilterEntry]) -> ExplainOutput:
     ops = [[n.target for n in gm.graph.nodes if n.op.startswith("call_")] for gm in graphs]
     reasons = list(utils.graph_break_reasons)
     return ExplainOutput(
         graphs,
         len(graphs),
-        len(reasons),
+        # Breaks between graphs: some stand in rows, without an operator between them.
+        max(len(graphs) - 1, 0),
         reasons,
         sum(map(len, ops)),
         ops,
-        [],
+        guards,
         str(utils.compile_times(repr="str", aggregate=True)),
     )

@@ -222,7 +222,7 @@ class ExplainOutput:
         if self.out_guards is not None:
             lines.append("Out Guards:")
             for number, guard in enumerate(self.out_guards, 1):
-                lines += [f"  Guard {number}:", f"    {guard}"]
+                lines += [f"  Guard {number}:", f"    {guard.guard_type} {guard.name}"]
         if self.compile_times is not None:
             lines += [f"Compile Times: {self.compile_times}"]
         return "\n".join(lines) + "\n"
