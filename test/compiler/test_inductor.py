@@ -51,6 +51,16 @@ def check(fn: Callable, *args: torch.Tensor, kernels: int | None = None) -> None
         assert metrics.generated_kernel_count == kernels
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int8, torch.complex128])
+def test_copy_of_a_permuted_tensor_with_short_rows_equals_eager(dtype: torch.dtype) -> None:
+    x = torch.randn(7, 4, 33, 5).mul(20).to(dtype)
+    check(lambda x: x.permute(0, 2, 1, 3).clone(memory_format=torch.contiguous_format), x)
+    check(lambda x: x.permute(3, 1, 0, 2).clone(memory_format=torch.contiguous_format), x)
+    # The rows are read by another loop too.
+    check(lambda x: ((y := x.permute(0, 2, 1, 3)).contiguous(), y.contiguous() + 1), x)
+    check(lambda x: x[:, :1, :, :1].expand(7, 4, 33, 5).clone(), x)
+
+
 def test_pointwise_chain_is_one_kernel_and_equals_numpy() -> None:
     x, y = torch.randn(3000), torch.randn(3000)
     run = compiled(lambda x, y: (x * 2 + y).relu() - x * y, x, y)

@@ -159,6 +159,14 @@ def test_min_cut_computes_no_product_twice():
     assert names(forward).count("mm") == 2 and names(backward).count("mm") == 4
 
 
+def test_min_cut_on_the_cpu_keeps_a_function_that_a_product_reads():
+    graph = joint_of(
+        lambda a, b: torch.nn.functional.gelu(a) @ b, leaves((40, 30), (30, 20))
+    )
+    _, backward = min_cut_rematerialization_partition(graph, [], num_fwd_outputs=1)
+    assert "gelu" not in names(backward) and "gelu_backward" in names(backward)
+
+
 def test_several_results_of_one_operator_are_saved_one_by_one():
     weight = torch.ones(10, requires_grad=True)
     bias = torch.zeros(10, requires_grad=True)

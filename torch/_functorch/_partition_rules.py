@@ -15,6 +15,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 __all__ = [
     "bytes_of",
     "is_cheap",
+    "is_heavy",
     "is_random",
     "is_sym",
     "is_view",
@@ -51,6 +52,16 @@ _PRODUCTS = frozenset(
     mm addmm bmm baddbmm mv addmv dot convolution convolution_backward _convolution
     _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
     _scaled_dot_product_flash_attention_for_cpu _flash_attention_forward _scaled_mm _int_mm
+    """.split()
+)
+
+
+# Functions that cost a CPU several times what reading an element does.
+_HEAVY = frozenset(
+    """
+    acos acosh asin asinh atan atan2 atanh cos cosh digamma elu erf erfc erfinv exp exp2 expm1 gelu
+    lgamma log log10 log1p log2 log_sigmoid mish pow sigmoid silu sin sinh softplus tan tanh
+    _log_softmax _softmax
     """.split()
 )
 
@@ -102,6 +113,13 @@ def is_cheap(node: fx.Node) -> bool:
     if not config.ban_recompute_not_in_allowlist or config.aggressive_recomputation:
         return True
     return is_view(node) or _tagged(node.target, torch.Tag.pointwise) or _name(node) in _CHEAP
+
+
+def is_heavy(node: fx.Node) -> bool:
+    """Whether computing the value takes longer than reading it."""
+    value = node.meta.get("val")
+    on_cpu = isinstance(value, torch.Tensor) and value.device.type == "cpu"
+    return on_cpu and _name(node) in _HEAVY and not config.aggressive_recomputation
 
 
 def _policy(node: fx.Node) -> CheckpointPolicy | None:

@@ -337,19 +337,9 @@ class _Network:
         if rules.is_sym(node):
             return 1e-3
         written = node in self.parts.primals or node in self.parts.forward_outputs
-        written = written or not rules.is_cheap(node) or self._is_read_whole(node)
+        written = written or not rules.is_cheap(node) or _is_read_whole(self.parts, node)
         size = max(rules.bytes_of(node), 1)
         return size * (1.0 if written else 2.0) * (1 - 1e-6 * self.parts.place[node])
-
-    def _is_read_whole(self, node: fx.Node) -> bool:
-        """Whether an operator of the forward part reads the value that no compiler fuses with it:
-        then it is in memory."""
-        for user in node.users:
-            if user in self.parts.backward or user.op != "call_function":
-                continue
-            if not rules.is_cheap(user) or (rules.is_view(user) and self._is_read_whole(user)):
-                return True
-        return False
 
     def saved(self) -> list[fx.Node]:
         value, with_source = torch._C._aot.min_cut(
@@ -367,11 +357,27 @@ class _Network:
         ]
 
 
+def _is_read_whole(parts: _JointGraph, node: fx.Node) -> bool:
+    """Whether an operator of the forward part reads the value that no compiler fuses with it:
+    then it is in memory."""
+    for user in node.users:
+        if user in parts.backward or user.op != "call_function":
+            continue
+        if not rules.is_cheap(user) or (rules.is_view(user) and _is_read_whole(parts, user)):
+            return True
+    return False
+
+
 def _usual_rule(parts: _JointGraph) -> Callable[[fx.Node], bool]:
     def recomputable(node: fx.Node) -> bool:
         if rules.must_save(node):
             return False
-        return rules.must_recompute(node) or rules.is_cheap(node)
+        if rules.must_recompute(node):
+            return True
+        # Eager code keeps such a value too, and a CPU reads it faster than it computes it.
+        if rules.is_heavy(node) and _is_read_whole(parts, node):
+            return False
+        return rules.is_cheap(node)
 
     return recomputable
 

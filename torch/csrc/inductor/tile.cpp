@@ -71,24 +71,56 @@ at::native::SpreadFn spread_function() {
   return found;
 }
 
-// `to` has room for kSpreadSlack bytes more.
+// A place in an access that moves on row by row: one division per dimension where it begins, none
+// afterwards.
+class RowCursor {
+ public:
+  RowCursor(const RowAccess& rows, int64_t element) : rows_(rows), at_(rows.dims.size()) {
+    for (size_t d = 0; d < at_.size(); ++d) {
+      at_[d] = element % rows.dims[d].size;
+      element /= rows.dims[d].size;
+      offset_ += at_[d] * rows.dims[d].stride;
+    }
+  }
+  int64_t offset() const { return offset_; }
+  int64_t at(size_t d) const { return at_[d]; }
+  // `n` steps in dimension `d`, at most to its end.
+  void advance(size_t d, int64_t n) {
+    at_[d] += n;
+    offset_ += n * rows_.dims[d].stride;
+    while (at_[d] == rows_.dims[d].size && d + 1 < at_.size()) {
+      offset_ += rows_.dims[d + 1].stride - at_[d] * rows_.dims[d].stride;
+      at_[d] = 0;
+      ++at_[++d];
+    }
+  }
+
+ private:
+  const RowAccess& rows_;
+  c10::SmallVector<int64_t, 4> at_;
+  int64_t offset_ = 0;
+};
+
+// `to` has room for kSpreadSlack bytes more where an element is repeated.
 void gather(const RowAccess& rows, const char* base, char* to, int size, int64_t begin,
             int64_t end) {
   const RowAccess::Dim inner = rows.dims[0];
+  RowCursor cursor(rows, begin);
   while (begin < end) {
-    int64_t left = 0;
-    const int64_t offset = locate(rows, begin, &left);
-    int64_t n = std::min(left, end - begin);
+    int64_t n = std::min(inner.size - cursor.at(0), end - begin);
+    const char* from = base + cursor.offset();
     if (inner.stride != 0) {
-      copy_row(to, base + offset, inner.stride, n, size);
-    } else if (left == inner.size && rows.dims.size() > 1 && end - begin >= inner.size) {
+      copy_row(to, from, inner.stride, n, size);
+      cursor.advance(0, n);
+    } else if (cursor.at(0) == 0 && rows.dims.size() > 1 && end - begin >= inner.size) {
       const RowAccess::Dim outer = rows.dims[1];
-      const int64_t many =
-          std::min((end - begin) / inner.size, outer.size - begin / inner.size % outer.size);
-      spread_function()(to, inner.size, base + offset, outer.stride, many, size);
+      const int64_t many = std::min((end - begin) / inner.size, outer.size - cursor.at(1));
+      spread_function()(to, inner.size, from, outer.stride, many, size);
       n = many * inner.size;
+      cursor.advance(1, many);
     } else {
-      spread_function()(to, n, base + offset, 0, 1, size);
+      spread_function()(to, n, from, 0, 1, size);
+      cursor.advance(0, n);
     }
     to += n * size;
     begin += n;
@@ -150,6 +182,12 @@ class Pass {
   void loops(int64_t begin, int64_t n) {
     forget_rows(false);
     for (const TileStep& step : program_.steps) {
+      if (is_plain_copy(step)) {
+        const Place& from = step.in[0];
+        gather(program_.rows[static_cast<size_t>(from.rows)], pointers_[from.index],
+               pointers_[step.out.index] + begin * step.out.size, step.out.size, begin, begin + n);
+        continue;
+      }
       char* data[5];
       int64_t strides[5];
       data[0] = find(step.out, begin, n, &strides[0]);
@@ -158,6 +196,16 @@ class Pass {
       const void* params = step.params < 0 ? nullptr : program_.pool.data() + step.params;
       step.loop(data, strides, step.lone ? 1 : n, params);
     }
+  }
+
+  // Rows that go to memory as they are, and that no other step has put together.
+  bool is_plain_copy(const TileStep& step) const {
+    if (step.form != TileStep::Form::Cast || step.from != step.to || step.lone) return false;
+    const Place& from = step.in[0];
+    if (from.kind != Place::Kind::Rows || step.out.kind != Place::Kind::Memory) return false;
+    // A repeated element is written with slack behind it, for which an output has no room.
+    const auto r = static_cast<size_t>(from.rows);
+    return program_.rows[r].dims[0].stride != 0 && !direct_[r].known;
   }
 
   void forget_rows(bool apart) {
