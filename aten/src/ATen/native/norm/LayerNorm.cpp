@@ -7,6 +7,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/core/SymbolicTensor.h>
 #include <ATen/native/RowKernels.h>
 #include <ATen/native/SizedOutput.h>
 #include <ATen/native/norm/Native.h>
@@ -228,6 +229,20 @@ layer_norm_backward_meta(const Tensor& /*grad_out*/, const Tensor& input,
     return wanted ? at::detail::empty(sizes, dtype, Device(kMeta)) : Tensor();
   };
   return {like(output_mask[0], input.sizes(), input.scalar_type()),
+          like(output_mask[1] && has(weight), normalized_shape, type),
+          like(output_mask[2] && has(bias), normalized_shape, type)};
+}
+// The forward pass has checked the arguments.
+std::tuple<Tensor, Tensor, Tensor>
+layer_norm_backward_symbolic(const Tensor& /*grad_out*/, const Tensor& input,
+                             SymIntArrayRef normalized_shape, const Tensor& /*mean*/,
+                             const Tensor& /*rstd*/, const std::optional<Tensor>& weight,
+                             const std::optional<Tensor>& bias, std::array<bool, 3> output_mask) {
+  const ScalarType type = parameter_type(weight, bias, input);
+  const auto like = [&](bool wanted, SymIntArrayRef sizes, ScalarType dtype) {
+    return wanted ? at::detail::empty_symint(sizes, dtype, Device(kMeta)) : Tensor();
+  };
+  return {like(output_mask[0], input.sym_sizes(), input.scalar_type()),
           like(output_mask[1] && has(weight), normalized_shape, type),
           like(output_mask[2] && has(bias), normalized_shape, type)};
 }
