@@ -160,9 +160,7 @@ def test_min_cut_computes_no_product_twice():
 
 
 def test_min_cut_on_the_cpu_keeps_a_function_that_a_product_reads():
-    graph = joint_of(
-        lambda a, b: torch.nn.functional.gelu(a) @ b, leaves((40, 30), (30, 20))
-    )
+    graph = joint_of(lambda a, b: torch.nn.functional.gelu(a) @ b, leaves((40, 30), (30, 20)))
     _, backward = min_cut_rematerialization_partition(graph, [], num_fwd_outputs=1)
     assert "gelu" not in names(backward) and "gelu_backward" in names(backward)
 

@@ -1,8 +1,9 @@
 """Random programs, compiled and as they are: results and writes to inputs must be equal bit for
 bit. The programs are those of graphs.py (views, writes, aliases, empty and 0-dim tensors) with more
 dtypes, promotion, reductions, sizes that take several tiles, and operators that are called. Each is
-traced and compiled as it is, with symbolic sizes, after functionalisation, and through AOTAutograd;
-one with a gradient is also compared with its own graphs run node by node.
+traced and compiled as it is, with symbolic sizes (and then run with others), after
+functionalisation, and through AOTAutograd; one with a gradient is also compared with its own graphs
+run node by node.
 
     python tools/fuzz/compiled.py --n 20000 --seed 1
     python tools/fuzz/compiled.py --replay 17
@@ -186,6 +187,44 @@ def by_symbols(program: Program, inputs: Tensors) -> Tensors:
     return list(compile_fx_inner(module, examples)(list(inputs)))
 
 
+def resized(t: torch.Tensor, more: int) -> torch.Tensor:
+    """Other values in a tensor whose sizes from 2 on are larger, dense in the order of `t`."""
+    sizes = [n + more * (1 + n % 3) if n > 1 else n for n in t.shape]
+    order = sorted(range(t.dim()), key=lambda d: (-t.stride(d), d))
+    values = torch.randint(-4, 5, [sizes[d] for d in order], dtype=torch.int32)
+    if not t.dtype.is_signed:
+        values = values.abs()
+    place = [order.index(d) for d in range(t.dim())]
+    return (values / 2 if t.is_floating_point() else values).to(t.dtype).to(DEVICE).permute(place)
+
+
+def other_sizes(program: Program) -> list[str]:
+    """A graph with symbols, compiled once and run with sizes that it was not traced with: those
+    that its guards allow must give what the graph gives."""
+    inputs = program.fresh_inputs()
+    trace = make_fx(lambda *args: program.run(list(args)), tracing_mode="symbolic")
+    module = trace(*(same_layout(t, t) for t in inputs))
+    examples = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+    env = next((e.fake_mode.shape_env for e in examples if isinstance(e, torch.Tensor)), None)
+    run = compile_fx_inner(module, examples)
+    run(list(inputs))
+    found = []
+    for more in (1, 2, 5):
+        args = [resized(t, more) for t in program.inputs]
+        if env is None or not env.evaluate_guards_for_args(examples, args):
+            continue
+        ours = [same_layout(t, t) for t in args]
+        try:
+            wanted = [bits(t) for t in (*module(*args), *args)]
+        except RuntimeError:
+            continue
+        got = [bits(t) for t in (*run(list(ours)), *ours)]
+        where = [i for i, (a, b) in enumerate(zip(got, wanted, strict=True)) if a != b]
+        if where:
+            found.append(f"sizes + {more}: results {where} of {len(wanted)} differ")
+    return found
+
+
 def by_aot(program: Program, inputs: Tensors) -> Tensors:
     run = aot_function(
         lambda *args: program.run(list(args)),
@@ -259,6 +298,10 @@ def differences(program: Program) -> list[str]:
             ],
             expected,
         )
+    try:
+        found += other_sizes(program)
+    except Exception as error:
+        found.append(f"other sizes: {type(error).__name__}: {str(error).splitlines()[0]}")
     if any(t.is_floating_point() for t in program.inputs):
         try:
             wanted = gradients(
