@@ -29,21 +29,23 @@ constexpr int64_t kCallCost = 12, kReduceCost = 2;
 
 struct Access {
   int32_t buffer = -1;
-  int64_t row_bytes = 0; // 0: not row by row
+  SymInt row_bytes = 0; // 0: not row by row
   bool is_write = false;
 };
 
 // Bytes from one row to the next where rows of `length` elements are read row by row, else 0.
-int64_t row_step(const RowAccess& access, int64_t length, int64_t rows, int64_t size) {
-  int64_t inner = 1, reach = size;
+SymInt row_step(const RowAccess& access, SymInt length, SymInt rows, int64_t size) {
+  const auto size_of = [&](size_t d) { return SymInt::from_raw(access.dims[d].size); };
+  const auto stride_of = [&](size_t d) { return SymInt::from_raw(access.dims[d].stride); };
+  SymInt inner = 1, reach = size;
   size_t d = 0;
-  for (; d < access.dims.size() && inner < length; ++d) {
-    inner *= access.dims[d].size;
-    if (access.dims[d].stride < 0) return 0;
-    reach += (access.dims[d].size - 1) * access.dims[d].stride;
+  for (; d < access.dims.size() && !same(inner, length); ++d) {
+    inner *= size_of(d);
+    if (stride_of(d) < 0) return 0;
+    reach += (size_of(d) - 1) * stride_of(d);
   }
-  if (inner != length || d + 1 != access.dims.size() || access.dims[d].size != rows) return 0;
-  return reach <= access.dims[d].stride ? access.dims[d].stride : 0;
+  if (!same(inner, length) || d + 1 != access.dims.size() || !same(size_of(d), rows)) return 0;
+  return reach <= stride_of(d) ? stride_of(d) : SymInt(0);
 }
 
 class Chains {
@@ -53,7 +55,7 @@ class Chains {
   void run() {
     std::vector<Step> made;
     for (size_t i = 0; i < plan_.steps.size();) {
-      int64_t rows = 0;
+      SymInt rows = 0;
       const size_t end = extent(i, rows);
       if (end < i + 2) {
         made.push_back(std::move(plan_.steps[i++]));
@@ -67,21 +69,23 @@ class Chains {
 
  private:
   const View& view(int32_t v) const { return plan_.views[static_cast<size_t>(v)]; }
-  static int64_t numel(const View& v) {
-    int64_t n = 1;
-    for (const int64_t size : v.sizes) n *= size;
+  static SymInt numel(const View& v) {
+    SymInt n = 1;
+    for (const int64_t size : v.sizes) n *= SymInt::from_raw(size);
     return n;
   }
+  static SymInt numel(const Step& step) { return SymInt::from_raw(step.numel); }
 
   // ---- which steps
   // The rows that a step asks for; 0: any, -1: it has none.
-  int64_t own_rows(const Step& step) const {
-    if (step.kind == StepKind::Fused) return step.numel > 1 ? 0 : -1;
-    if (step.kind == StepKind::Call) return step.row.kernel.run ? step.row.count : -1;
+  SymInt own_rows(const Step& step) const {
+    if (step.kind == StepKind::Fused) return numel(step) > 1 ? 0 : -1;
+    if (step.kind == StepKind::Call)
+      return step.row.kernel.run ? SymInt::from_raw(step.row.count) : SymInt(-1);
     if (step.kind != StepKind::Reduce || !step.elements.is_contiguous()) return -1;
-    int64_t length = 1, rows = 1;
+    SymInt length = 1, rows = 1;
     for (int64_t d = 0; d < step.elements.dim(); ++d) {
-      const int64_t size = step.elements.sizes()[d];
+      const SymInt size = step.elements.sym_sizes()[d];
       if (step.mask >> d & 1)
         length *= size;
       else if (length > 1 && size > 1)
@@ -89,10 +93,10 @@ class Chains {
       else
         rows *= size;
     }
-    return at::native::reduce::can_reduce_rows(*step.reduction.kernel, length) ? rows : -1;
+    return at::native::reduce::can_reduce_rows(*step.reduction.kernel, length) ? rows : SymInt(-1);
   }
 
-  void program_accesses(const Step& step, int64_t length, int64_t rows,
+  void program_accesses(const Step& step, SymInt length, SymInt rows,
                         std::vector<Access>& found) const {
     for (const TileStep& tile : step.program.steps) {
       for (int k = 0; k < tile.inputs; ++k) {
@@ -100,7 +104,7 @@ class Chains {
         if (p.kind != PK::Memory && p.kind != PK::Lone && p.kind != PK::Rows) continue;
         const Pointer& pointer = step.pointers[static_cast<size_t>(p.index)];
         if (pointer.buffer < 0) continue;
-        int64_t bytes = 0;
+        SymInt bytes = 0;
         if (pointer.offset == 0 && p.kind == PK::Memory) bytes = length * p.size;
         if (pointer.offset == 0 && p.kind == PK::Rows)
           bytes = row_step(step.program.rows[static_cast<size_t>(p.rows)], length, rows, p.size);
@@ -110,11 +114,11 @@ class Chains {
   }
 
   // What a step reads and writes as a part of a chain of so many rows; false where it cannot be.
-  bool accesses(const Step& step, int64_t rows, std::vector<Access>& found) const {
-    const int64_t own = own_rows(step);
-    if (own != rows && (own != 0 || step.numel % rows != 0)) return false;
+  bool accesses(const Step& step, SymInt rows, std::vector<Access>& found) const {
+    const SymInt own = own_rows(step);
+    if (!same(own, rows) && (!same(own, 0) || !same(numel(step) % rows, 0))) return false;
     const auto write = [&](int32_t v) {
-      const int64_t bytes = numel(view(v)) * c10::elementSize(view(v).dtype);
+      const SymInt bytes = numel(view(v)) * static_cast<int64_t>(c10::elementSize(view(v).dtype));
       found.push_back({view(v).buffer, bytes / rows, true});
     };
     if (step.kind == StepKind::Call) {
@@ -123,13 +127,13 @@ class Chains {
         if (row.in[k] < 0) continue;
         const bool by_row = static_cast<int32_t>(k) < row.by_row;
         const int64_t size = c10::elementSize(view(row.in[k]).dtype);
-        found.push_back({view(row.in[k]).buffer, by_row ? row.kernel.length * size : 0, false});
+        const SymInt bytes = SymInt::from_raw(row.kernel.length) * size;
+        found.push_back({view(row.in[k]).buffer, by_row ? bytes : SymInt(0), false});
       }
       for (const int32_t v : row.out) write(v);
       return true;
     }
-    const int64_t length =
-        (step.kind == StepKind::Reduce ? step.elements.numel() : step.numel) / rows;
+    const SymInt length = elements_of(step) / rows;
     if (step.program.steps.empty())
       found.push_back({step.pointers[0].buffer, length * step.element_size, false});
     else
@@ -138,8 +142,13 @@ class Chains {
     return true;
   }
 
-  bool is_connected(const Step& step, const std::map<int32_t, int64_t>& made) const {
-    std::vector<Access> found;
+  static SymInt elements_of(const Step& step) {
+    return step.kind == StepKind::Reduce ? step.elements.sym_numel() : numel(step);
+  }
+
+  using RowBytes = std::map<int32_t, SymInt>; // by buffer
+
+  bool is_connected(const Step& step, const RowBytes& made) const {
     if (step.kind == StepKind::Call) {
       for (const int32_t v : step.row.in)
         if (v >= 0 && made.count(view(v).buffer)) return true;
@@ -149,19 +158,19 @@ class Chains {
       if (made.count(pointer.buffer)) return true;
     return false;
   }
-  void add_made(const Step& step, std::map<int32_t, int64_t>& made) const {
+  void add_made(const Step& step, RowBytes& made) const {
     if (step.kind == StepKind::Call)
       for (const int32_t v : step.row.out) made[view(v).buffer] = 0;
     for (const FusedOutput& out : step.outputs) made[view(out.view).buffer] = 0;
   }
 
   // The rows that the first step after `i` with rows of its own has.
-  int64_t rows_from(size_t i) const {
-    std::map<int32_t, int64_t> made;
+  SymInt rows_from(size_t i) const {
+    RowBytes made;
     for (size_t k = i; k < plan_.steps.size() && k < i + kMostParts; ++k) {
       const Step& step = plan_.steps[k];
-      const int64_t own = own_rows(step);
-      if (own != 0) return own;
+      const SymInt own = own_rows(step);
+      if (!same(own, 0)) return own;
       if (k > i && !is_connected(step, made)) return -1;
       add_made(step, made);
     }
@@ -169,11 +178,11 @@ class Chains {
   }
 
   // The end of the chain that begins with step `i`.
-  size_t extent(size_t i, int64_t& rows) {
+  size_t extent(size_t i, SymInt& rows) {
     rows = rows_from(i);
     if (rows < 2) return i;
-    std::map<int32_t, int64_t> made; // bytes of a row
-    int64_t bytes = 0, longest = 0;
+    RowBytes made;
+    int64_t bytes = 0, longest = 0; // as they are now: whether a chain is worth it
     size_t k = i;
     for (; k < plan_.steps.size() && k < i + kMostParts; ++k) {
       const Step& step = plan_.steps[k];
@@ -182,36 +191,37 @@ class Chains {
       bool fits = true;
       int64_t more = 0;
       for (const Access& access : found) {
-        if (access.is_write) more += access.row_bytes;
+        if (access.is_write) more += hinted(access.row_bytes);
         const auto known = made.find(access.buffer);
         if (!access.is_write && known != made.end())
-          fits = fits && known->second == access.row_bytes;
+          fits = fits && same(known->second, access.row_bytes);
       }
       if (!fits || bytes + more > kMostRowBytes) break;
       bytes += more;
       for (const Access& access : found) {
         if (!access.is_write) continue;
         made[access.buffer] = access.row_bytes;
-        longest = std::max(longest, access.row_bytes);
+        longest = std::max(longest, hinted(access.row_bytes));
       }
     }
-    return rows < kEnoughRows && rows * longest > 4 * kFewElements ? i : k;
+    const int64_t now = hinted(rows);
+    return now < kEnoughRows && now * longest > 4 * kFewElements ? i : k;
   }
 
   // ---- making one
   struct Making {
     Chain* chain;
-    std::map<int32_t, int64_t> row_bytes; // of buffers that the chain makes
-    std::map<int32_t, int32_t> slot;      // of those that nobody sees
-    std::vector<int64_t> slot_bytes;      // per row
-    std::vector<bool> read;               // by slot
+    RowBytes row_bytes;              // of buffers that the chain makes
+    std::map<int32_t, int32_t> slot; // of those that nobody sees
+    std::vector<SymInt> slot_bytes;  // per row
+    std::vector<bool> read;          // by slot
   };
 
-  Step merged(size_t begin, size_t end, int64_t rows) {
+  Step merged(size_t begin, size_t end, SymInt rows) {
     Step step;
     step.kind = StepKind::Chain;
     step.chain = std::make_shared<Chain>();
-    step.chain->rows = rows;
+    step.chain->rows = rows.raw();
     step.name = "rows";
     Making making{step.chain.get(), {}, {}, {}, {}};
     std::vector<Access> found;
@@ -230,16 +240,17 @@ class Chains {
     }
     keep_donors(begin, end, found, making);
     give_slots(begin, end, making);
-    int64_t cost = 0;
+    SymInt cost = 0;
     for (size_t k = begin; k < end; ++k) {
       Step& part = plan_.steps[k];
       step.name += "_" + part.name;
       add_part(part, rows, making, step);
       const ChainPart& last = step.chain->parts.back();
       const auto loops = static_cast<int64_t>(last.program.steps.size());
-      cost += last.length * (last.kind == ChainPart::Kind::Call     ? kCallCost
-                             : last.kind == ChainPart::Kind::Reduce ? kReduceCost + loops
-                                                                    : loops);
+      cost += SymInt::from_raw(last.length) * (last.kind == ChainPart::Kind::Call ? kCallCost
+                                               : last.kind == ChainPart::Kind::Reduce
+                                                   ? kReduceCost + loops
+                                                   : loops);
     }
     finish(making, found, cost, step);
     return step;
@@ -249,11 +260,11 @@ class Chains {
   void keep_donors(size_t begin, size_t end, const std::vector<Access>& found, Making& making) {
     for (size_t k = begin; k < end; ++k) {
       for (FusedOutput& out : plan_.steps[k].outputs) {
-        const int64_t bytes = making.row_bytes.at(view(out.view).buffer);
+        const SymInt bytes = making.row_bytes.at(view(out.view).buffer);
         const bool hidden = making.slot.count(view(out.view).buffer) > 0;
         bool keep = out.donor >= 0 && hidden == (making.row_bytes.count(out.donor) > 0);
         for (const Access& access : found)
-          if (access.buffer == out.donor && access.row_bytes != bytes) keep = false;
+          if (access.buffer == out.donor && !same(access.row_bytes, bytes)) keep = false;
         if (!keep) out.donor = -1;
       }
     }
@@ -276,27 +287,27 @@ class Chains {
       for (const FusedOutput& out : step.outputs) give(view(out.view).buffer, out.donor);
     }
   }
-  static int32_t new_slot(Making& making, int64_t bytes) {
+  static int32_t new_slot(Making& making, SymInt bytes) {
     making.slot_bytes.push_back(bytes);
     making.read.push_back(false);
     return static_cast<int32_t>(making.slot_bytes.size()) - 1;
   }
 
-  ChainPointer pointer_to(Making& making, int32_t buffer, int64_t offset, int64_t row_bytes,
+  ChainPointer pointer_to(Making& making, int32_t buffer, int64_t offset, SymInt row_bytes,
                           bool is_read) {
     ChainPointer p;
     p.buffer = buffer;
     p.offset = offset;
-    p.row_bytes = row_bytes;
+    p.row_bytes = row_bytes.raw();
     const auto slot = making.slot.find(buffer);
     if (slot == making.slot.end()) return p;
     p.slot = slot->second;
-    p.row_bytes = making.row_bytes.at(buffer);
+    p.row_bytes = making.row_bytes.at(buffer).raw();
     if (is_read) making.read[static_cast<size_t>(p.slot)] = true;
     return p;
   }
 
-  void add_part(Step& step, int64_t rows, Making& making, Step& whole) {
+  void add_part(Step& step, SymInt rows, Making& making, Step& whole) {
     ChainPart part;
     if (step.kind == StepKind::Call) {
       part.kind = ChainPart::Kind::Call;
@@ -311,8 +322,10 @@ class Chains {
         }
         const bool by_row = static_cast<int32_t>(k) < step.row.by_row;
         const int64_t size = c10::elementSize(view(v).dtype);
-        part.pointers.push_back(pointer_to(making, view(v).buffer, view(v).offset * size,
-                                           by_row ? part.length * size : 0, true));
+        const SymInt offset = SymInt::from_raw(view(v).offset) * size;
+        const SymInt bytes = SymInt::from_raw(part.length) * size;
+        part.pointers.push_back(
+            pointer_to(making, view(v).buffer, offset.raw(), by_row ? bytes : SymInt(0), true));
       }
       for (const int32_t v : step.row.out) {
         const int32_t b = view(v).buffer;
@@ -324,7 +337,8 @@ class Chains {
     }
     const bool reduces = step.kind == StepKind::Reduce;
     part.kind = reduces ? ChainPart::Kind::Reduce : ChainPart::Kind::Fused;
-    part.length = (reduces ? step.elements.numel() : step.numel) / rows;
+    const SymInt length = elements_of(step) / rows;
+    part.length = length.raw();
     for (const FusedOutput& out : step.outputs)
       if (!making.slot.count(view(out.view).buffer)) whole.outputs.push_back(out);
     for (const Pointer& pointer : step.pointers) {
@@ -336,13 +350,13 @@ class Chains {
       part.reduction = step.reduction;
       part.result_dtype = result.dtype;
       part.result = pointer_to(making, result.buffer, 0, making.row_bytes.at(result.buffer), false);
-      const int64_t bytes = part.length * step.element_size;
+      const SymInt bytes = length * step.element_size;
       if (step.program.steps.empty()) {
         part.elements = part.pointers[0];
-        part.elements.row_bytes = bytes;
+        part.elements.row_bytes = bytes.raw();
       } else {
         part.elements.slot = new_slot(making, bytes);
-        part.elements.row_bytes = bytes;
+        part.elements.row_bytes = bytes.raw();
         making.read[static_cast<size_t>(part.elements.slot)] = true;
         part.pointers.push_back(part.elements); // the last, as the program has it
       }
@@ -351,18 +365,19 @@ class Chains {
     whole.chain->parts.push_back(std::move(part));
   }
 
-  void finish(Making& making, const std::vector<Access>& found, int64_t cost, Step& step) {
+  void finish(Making& making, const std::vector<Access>& found, SymInt cost, Step& step) {
     Chain& chain = *making.chain;
-    int64_t bytes = 0;
-    for (const int64_t b : making.slot_bytes) bytes += b;
-    chain.block = std::clamp<int64_t>(kScratchBytes / std::max<int64_t>(bytes, 1), 1, 64);
-    chain.grain = std::max<int64_t>(1, at::TensorIterator::kGrain / std::max<int64_t>(cost, 1));
-    int64_t place = 0;
-    for (const int64_t b : making.slot_bytes) {
-      chain.slots.push_back(place);
-      place += (b * chain.block + 127) / 64 * 64;
+    SymInt bytes = 0;
+    for (const SymInt b : making.slot_bytes) bytes += b;
+    const SymInt block = smaller(larger(SymInt(kScratchBytes) / larger(bytes, 1), 1), 64);
+    chain.block = block.raw();
+    chain.grain = larger(SymInt(at::TensorIterator::kGrain) / larger(cost, 1), 1).raw();
+    SymInt place = 0;
+    for (const SymInt b : making.slot_bytes) {
+      chain.slots.push_back(place.raw());
+      place += (b * block + 127) / 64 * 64;
     }
-    chain.slots.push_back(place);
+    chain.slots.push_back(place.raw());
     // Results of kernels that nobody looks at, such as the statistics of a norm.
     for (ChainPart& part : chain.parts) {
       if (part.kind != ChainPart::Kind::Call) continue;
@@ -377,8 +392,9 @@ class Chains {
     for (const auto& [buffer, unused] : outside) step.pointers.push_back({buffer, 0});
     for (const Access& access : found) {
       const auto hidden = making.slot.find(access.buffer);
-      if (hidden == making.slot.end() || access.row_bytes == 0) continue;
-      (access.is_write ? plan_.bytes_written : plan_.bytes_read) -= access.row_bytes * chain.rows;
+      if (hidden == making.slot.end() || same(access.row_bytes, 0)) continue;
+      int64_t& count = access.is_write ? plan_.bytes_written : plan_.bytes_read;
+      count = (SymInt::from_raw(count) - access.row_bytes * SymInt::from_raw(chain.rows)).raw();
     }
   }
 

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include <torch/csrc/inductor/plan.h>
+#include <torch/csrc/inductor/symbols.h>
 
 namespace torch::inductor {
 
@@ -16,13 +17,16 @@ struct Source {
   int32_t buffer = -1;
   int32_t version = 0; // writes to the buffer before this use
   at::ScalarType dtype = at::ScalarType::Undefined;
-  int64_t offset = 0; // elements
+  SymInt offset = 0; // elements
   // Strides over the result's numbering, innermost first, in elements.
-  c10::SmallVector<RowAccess::Dim, 4> dims;
-  bool is_linear(int64_t numel) const {
-    return dims.empty() ? numel == 1 : dims.size() == 1 && dims[0].stride == 1;
+  struct Dim {
+    SymInt size, stride;
+  };
+  c10::SmallVector<Dim, 4> dims;
+  bool is_linear(SymInt numel) const {
+    return dims.empty() ? same(numel, 1) : dims.size() == 1 && same(dims[0].stride, 1);
   }
-  bool is_lone() const { return dims.empty() || (dims.size() == 1 && dims[0].stride == 0); }
+  bool is_lone() const { return dims.empty() || (dims.size() == 1 && same(dims[0].stride, 0)); }
 };
 
 // result[i] = loop(sources...), in the loop's dtype and then converted.
@@ -58,7 +62,7 @@ struct Item {
   at::Tensor elements;
   std::vector<int32_t> reads; // buffers
 
-  int64_t numel() const { return result.defined() ? result.numel() : 0; }
+  SymInt numel() const { return result.defined() ? result.sym_numel() : SymInt(0); }
 };
 
 struct Buffer {
@@ -67,7 +71,7 @@ struct Buffer {
   at::Tensor meta; // keeps the storage that names it
 };
 
-// A graph for known shapes.
+// A graph for known shapes, or for symbols (Note [Plans with symbols]).
 struct Lowered {
   at::Device device{at::kCPU}; // of all tensors
   std::vector<Item> items;
@@ -77,8 +81,10 @@ struct Lowered {
   std::vector<int32_t> input_buffers, constant_buffers;
 };
 
-// Without `fuse` every operator is a call, in the order of the program.
-Lowered lower(const Program& program, c10::ArrayRef<at::IValue> inputs, bool fuse);
+// Without `fuse` every operator is a call, in the order of the program. The plan runs on `device`,
+// whatever that of inputs with symbols is.
+Lowered lower(const Program& program, c10::ArrayRef<at::IValue> inputs, bool fuse,
+              at::Device device);
 // Moves the parts of `lowered` into the plan.
 void schedule(Lowered& lowered, Plan& plan);
 

@@ -34,10 +34,10 @@ bool is_lone(const Place& p) {
   return p.kind == PK::Lone || p.kind == PK::Constant || p.kind == PK::LoneTemp;
 }
 
-bool same_dims(const c10::SmallVector<RowAccess::Dim, 4>& a,
-               const c10::SmallVector<RowAccess::Dim, 4>& b) {
+bool same_dims(const c10::SmallVector<Source::Dim, 4>& a,
+               const c10::SmallVector<Source::Dim, 4>& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](auto x, auto y) {
-           return x.size == y.size && x.stride == y.stride;
+           return same(x.size, y.size) && same(x.stride, y.stride);
          });
 }
 
@@ -55,8 +55,8 @@ Place KernelBuilder::new_register(int64_t size) {
   return place(PK::Register, size, static_cast<int16_t>(register_bytes_.size() - 1));
 }
 
-int16_t KernelBuilder::pointer_of(int32_t buffer, int64_t offset, bool linear, int64_t size) {
-  const auto key = std::make_pair(buffer, offset);
+int16_t KernelBuilder::pointer_of(int32_t buffer, SymInt offset, bool linear, int64_t size) {
+  const auto key = std::make_pair(buffer, offset.raw());
   const auto found = pointers_.find(key);
   if (found != pointers_.end()) {
     Input& input = inputs_[static_cast<size_t>(found->second)];
@@ -64,16 +64,16 @@ int16_t KernelBuilder::pointer_of(int32_t buffer, int64_t offset, bool linear, i
     return found->second;
   }
   const auto index = static_cast<int16_t>(inputs_.size());
-  inputs_.push_back({{buffer, offset}, linear, static_cast<int32_t>(size)});
+  inputs_.push_back({{buffer, offset.raw()}, linear, static_cast<int32_t>(size)});
   pointers_[key] = index;
   return index;
 }
 
-Place KernelBuilder::load(const Source& source, int64_t numel) {
+Place KernelBuilder::load(const Source& source, SymInt numel) {
   const auto made = made_.find(source.buffer);
   if (made != made_.end()) return made->second;
   const int64_t size = c10::elementSize(source.dtype);
-  const int64_t offset = source.offset * size;
+  const SymInt offset = source.offset * size;
   if (source.is_linear(numel))
     return place(PK::Memory, size, pointer_of(source.buffer, offset, true, size));
   const int16_t pointer = pointer_of(source.buffer, offset, false, size);
@@ -87,8 +87,8 @@ Place KernelBuilder::load(const Source& source, int64_t numel) {
   p.rows = static_cast<int16_t>(program_.rows.size());
   row_keys_.push_back({pointer, source.dims, p.rows});
   RowAccess access;
-  for (const RowAccess::Dim& dim : source.dims)
-    access.dims.push_back({dim.size, dim.stride * size});
+  for (const Source::Dim& dim : source.dims)
+    access.dims.push_back({dim.size.raw(), (dim.stride * size).raw()});
   access.scratch = new_register(size).index;
   program_.rows.push_back(std::move(access));
   return p;
@@ -322,11 +322,11 @@ int32_t KernelBuilder::donor(const Item& item, const std::function<bool(int32_t)
   return -1;
 }
 
-int64_t KernelBuilder::bytes_read(int64_t numel) const {
-  int64_t bytes = 0;
+SymInt KernelBuilder::bytes_read(SymInt numel) const {
+  SymInt bytes = 0;
   for (const Input& input : inputs_)
     if (input.pointer.buffer >= 0 && !made_.count(input.pointer.buffer))
-      bytes += input.linear ? numel * input.size : input.size;
+      bytes += input.linear ? numel * input.size : SymInt(input.size);
   return bytes;
 }
 

@@ -20,7 +20,7 @@ class KernelBuilder {
   // After finish: a buffer whose memory the stored result of `item` may take, or -1. `dies` says
   // whether this kernel is the last to read a buffer.
   int32_t donor(const Item& item, const std::function<bool(int32_t)>& dies);
-  int64_t bytes_read(int64_t numel) const;
+  SymInt bytes_read(SymInt numel) const;
 
  private:
   struct Input {
@@ -36,11 +36,11 @@ class KernelBuilder {
     int32_t size;
   };
 
-  Place load(const Source& source, int64_t numel);
+  Place load(const Source& source, SymInt numel);
   Place converted(Place from, at::ScalarType have, at::ScalarType want, const Source* key);
   Place number(const char* bytes, int64_t size);
   Place new_register(int64_t size);
-  int16_t pointer_of(int32_t buffer, int64_t offset, bool linear, int64_t size);
+  int16_t pointer_of(int32_t buffer, SymInt offset, bool linear, int64_t size);
   void emit(TileStep step);
   void assign_registers();
 
@@ -53,7 +53,7 @@ class KernelBuilder {
   std::map<std::pair<int32_t, int64_t>, int16_t> pointers_;
   struct RowKey {
     int16_t pointer;
-    c10::SmallVector<RowAccess::Dim, 4> dims;
+    c10::SmallVector<Source::Dim, 4> dims;
     int16_t rows;
   };
   std::vector<RowKey> row_keys_;

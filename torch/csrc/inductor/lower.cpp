@@ -14,6 +14,7 @@
 #include <ATen/iter/PointwiseRecord.h>
 #include <ATen/native/index/WhereLoop.h>
 #include <ATen/native/reduce/ReduceDims.h>
+#include <c10/core/SymbolicGeometry.h>
 #include <torch/csrc/inductor/cuda_kernel.h>
 
 namespace torch::inductor {
@@ -72,21 +73,21 @@ bool is_plain(const Tensor& t) {
 }
 
 // Strides of `t`, which broadcasts to the dense `result`, over the result's memory order.
-bool numbered_dims(const Tensor& t, const Tensor& result,
-                   c10::SmallVector<RowAccess::Dim, 4>& dims) {
+bool numbered_dims(const Tensor& t, const Tensor& result, c10::SmallVector<Source::Dim, 4>& dims) {
+  const c10::SymIntArrayRef sizes = result.sym_sizes(), strides = result.sym_strides();
   const int64_t rank = result.dim(), missing = rank - t.dim();
   if (missing < 0) return false;
   c10::SmallVector<int64_t, 6> order;
   for (int64_t d = 0; d < rank; ++d)
-    if (result.sizes()[d] != 1) order.push_back(d);
+    if (sizes[d] != 1) order.push_back(d);
   std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return result.strides()[a] < result.strides()[b]; });
+                   [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
   for (const int64_t d : order) {
-    const int64_t size = result.sizes()[d];
-    const bool repeats = d < missing || t.sizes()[d - missing] == 1;
-    if (!repeats && t.sizes()[d - missing] != size) return false;
-    const int64_t stride = repeats ? 0 : t.strides()[d - missing];
-    if (!dims.empty() && dims.back().stride * dims.back().size == stride) {
+    const SymInt size = sizes[d];
+    const bool repeats = d < missing || t.sym_sizes()[d - missing] == 1;
+    if (!repeats && t.sym_sizes()[d - missing] != size) return false;
+    const SymInt stride = repeats ? SymInt(0) : t.sym_strides()[d - missing];
+    if (!dims.empty() && same(dims.back().stride * dims.back().size, stride)) {
       dims.back().size *= size;
     } else {
       dims.push_back({size, stride});
@@ -97,12 +98,13 @@ bool numbered_dims(const Tensor& t, const Tensor& result,
 
 class Lowering {
  public:
-  Lowering(const Program& program, c10::ArrayRef<IValue> inputs, bool fuse)
-      : program_(program), inputs_(inputs), fuse_(fuse) {}
+  Lowering(const Program& program, c10::ArrayRef<IValue> inputs, bool fuse, at::Device device)
+      : program_(program), inputs_(inputs), fuse_(fuse) {
+    out_.device = device;
+  }
 
   Lowered run() {
     PlainDispatch plain;
-    out_.device = device_of_inputs();
     env_.resize(program_.nodes.size());
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       const Node& node = program_.nodes[i];
@@ -114,7 +116,7 @@ class Lowering {
       else if (node.kind == Node::Kind::Item)
         env_[i] = item_of(value_of(node.args[0]), node.index);
       else if (node.kind == Node::Kind::Number)
-        env_[i] = number_result(node.number, values_of(node.args, env_));
+        env_[i] = number(node);
       else if (node.kind == Node::Kind::Call)
         env_[i] = call(node);
       else
@@ -126,13 +128,6 @@ class Lowering {
 
  private:
   // ---- inputs and outputs
-  at::Device device_of_inputs() const {
-    for (const IValue& value : inputs_)
-      if (value.isTensor() && !value.toTensor().is_meta()) return value.toTensor().device();
-    for (const Tensor& constant : program_.constants)
-      if (!constant.is_meta()) return constant.device();
-    return at::Device(at::kCPU);
-  }
   bool is_cuda() const { return out_.device.is_cuda(); }
   IValue input(const IValue& value, std::vector<int32_t>& buffers) {
     if (!value.isTensor()) {
@@ -144,16 +139,21 @@ class Lowering {
       refuse("an input that is no plain tensor of the CPU or of a CUDA device");
     if (!t.is_meta() && t.device() != out_.device)
       refuse(c10::str("tensors of two devices, ", out_.device, " and ", t.device()));
-    const int64_t start = program_.uses_offsets ? t.storage_offset() : 0;
+    const Tensor meta =
+        t.unsafeGetTensorImpl()->has_symbolic_sizes() ? t : plain_input(t, program_.uses_offsets);
+    buffers.push_back(new_buffer(meta, -1));
+    return meta;
+  }
+
+  static Tensor plain_input(const Tensor& t, bool uses_offsets) {
+    const int64_t start = uses_offsets ? t.storage_offset() : 0;
     int64_t reach = start;
     for (int64_t d = 0; d < t.dim(); ++d) reach += (t.sizes()[d] - 1) * t.strides()[d];
     if (t.numel() == 0) reach = start;
     // A view whose offset leaves room for what operators may ask of the storage.
     const Tensor whole = at::detail::empty({reach + 1}, t.scalar_type(), at::Device(at::kMeta));
-    const Tensor meta =
-        at::detail::checked_tensor(whole.storage(), t.scalar_type(), t.sizes(), t.strides(), start);
-    buffers.push_back(new_buffer(meta, -1));
-    return meta;
+    return at::detail::checked_tensor(whole.storage(), t.scalar_type(), t.sizes(), t.strides(),
+                                      start);
   }
 
   void add_output(const Arg& arg) {
@@ -183,9 +183,10 @@ class Lowering {
     const auto found = by_storage_.find(t.storage().get());
     return found == by_storage_.end() ? -1 : found->second;
   }
+  static SymInt offset_of(const Tensor& t) { return t.unsafeGetTensorImpl()->sym_storage_offset(); }
   static bool is_view(const Tensor& t, const View& v) {
-    return t.sizes() == at::IntArrayRef(v.sizes) && t.strides() == at::IntArrayRef(v.strides) &&
-           t.storage_offset() == v.offset;
+    return raw_list(t.sym_sizes()) == v.sizes && raw_list(t.sym_strides()) == v.strides &&
+           offset_of(t).raw() == v.offset;
   }
   int32_t view_of(const Tensor& t) {
     const auto known = views_.find(t.unsafeGetTensorImpl());
@@ -194,11 +195,11 @@ class Lowering {
       return known->second;
     const int32_t buffer = find_buffer(t);
     if (buffer < 0 || !is_plain(t))
-      refuse(c10::str("a tensor of unknown origin, ", t.scalar_type(), t.sizes(), " on ",
+      refuse(c10::str("a tensor of unknown origin, ", t.scalar_type(), t.sym_sizes(), " on ",
                       t.device(), ", of ", current_ ? current_->full_name() : "the outputs"));
     const auto id = static_cast<int32_t>(out_.views.size());
-    out_.views.push_back({buffer, t.scalar_type(), at::DimVector(t.sizes()),
-                          at::DimVector(t.strides()), t.storage_offset()});
+    out_.views.push_back({buffer, t.scalar_type(), raw_list(t.sym_sizes()),
+                          raw_list(t.sym_strides()), offset_of(t).raw()});
     kept_.push_back(t);
     views_[t.unsafeGetTensorImpl()] = id;
     return id;
@@ -208,6 +209,41 @@ class Lowering {
   IValue value_of(const Arg& arg) const {
     if (arg.kind == Arg::Kind::Node) return env_[static_cast<size_t>(arg.node)];
     return arg.value;
+  }
+  // Sums, products and quotients of symbols are symbols; other functions take their values.
+  IValue number(const Node& node) const {
+    std::vector<IValue> in = values_of(node.args, env_);
+    const bool symbolic =
+        std::any_of(in.begin(), in.end(), [](const IValue& v) { return v.isSymbol(); });
+    const bool whole = std::all_of(in.begin(), in.end(),
+                                   [](const IValue& v) { return v.isSymbol() || v.isInt(); });
+    if (symbolic && whole) {
+      const SymInt a = in[0].toSymInt();
+      if (node.number == NumberOp::Neg) return -a;
+      if (node.number <= NumberOp::Min)
+        return SymInt::apply(symbolic_op(node.number), a, in.at(1).toSymInt());
+    }
+    for (IValue& value : in)
+      if (value.isSymbol()) value = value.toInt();
+    return number_result(node.number, in);
+  }
+  static c10::SymOp symbolic_op(NumberOp op) {
+    switch (op) {
+    case NumberOp::Add:
+      return c10::SymOp::Add;
+    case NumberOp::Sub:
+      return c10::SymOp::Sub;
+    case NumberOp::Mul:
+      return c10::SymOp::Mul;
+    case NumberOp::FloorDiv:
+      return c10::SymOp::FloorDiv;
+    case NumberOp::Mod:
+      return c10::SymOp::Mod;
+    case NumberOp::Max:
+      return c10::SymOp::Max;
+    default:
+      return c10::SymOp::Min;
+    }
   }
   // What the call of the plan gets: the same with views for tensors.
   std::vector<CallArg> call_args(const at::Stack& stack) {
@@ -364,7 +400,7 @@ class Lowering {
 
   // ---- loops
   static bool is_dense(const Tensor& t) {
-    return t.storage_offset() == 0 && t.is_non_overlapping_and_dense();
+    return same(offset_of(t), 0) && t.is_non_overlapping_and_dense();
   }
 
   // The number of a constant buffer, converted.
@@ -377,6 +413,9 @@ class Lowering {
   bool source_of(const Tensor& t, const Tensor& result, ScalarType compute, Source& source) {
     if (t.is_cpu() && t.dim() == 0) { // a number that the operator made
       source.is_number = true;
+      // Its element is the value of this run.
+      if (const int64_t handle = c10::symbolic_number(*t.unsafeGetTensorImpl()))
+        c10::symbolic_node(handle)->guard_int(__FILE__, __LINE__);
       convert(static_cast<const char*>(t.const_data_ptr()), t.scalar_type(), compute,
               source.number.data());
       return true;
@@ -394,13 +433,13 @@ class Lowering {
     }
     source.version = versions_[static_cast<size_t>(source.buffer)];
     source.dtype = t.scalar_type();
-    source.offset = t.storage_offset();
+    source.offset = offset_of(t);
     return at::cast_loop(compute, source.dtype) != nullptr && numbered_dims(t, result, source.dims);
   }
 
   // Elements are numbered with 32 bits in a kernel.
   static bool fits_cuda(const Body& body, const Tensor& result) {
-    bool fits = result.numel() < (int64_t(1) << 31) && has_cuda_type(result.scalar_type()) &&
+    bool fits = result.sym_numel() < (int64_t(1) << 31) && has_cuda_type(result.scalar_type()) &&
                 has_cuda_form(body.spec, body.compute, body.produced);
     for (const Source& source : body.sources)
       fits = fits && (source.is_number || has_cuda_type(source.dtype));
@@ -566,15 +605,16 @@ class Lowering {
     const Tensor self = args[0].toTensor();
     // Where eager converts first, it does so by a kernel of its own.
     if (self.scalar_type() != result.scalar_type() || !is_dense(self) || !result.is_contiguous() ||
-        self.numel() == 0 || result.storage_offset() != 0)
+        self.sym_numel() == 0 || !same(offset_of(result), 0))
       return false;
     const auto* kernel = at::native::reduce::find_kernel(found->op, self.scalar_type());
     const int32_t buffer = find_buffer(self);
     const bool ordered = found->op == ReduceOp::Max || found->op == ReduceOp::Min;
     if (!kernel || buffer < 0 || (ordered && !self.is_floating_point())) return false;
     const Buffer& from = out_.buffers[static_cast<size_t>(buffer)];
-    if (from.meta.numel() != self.numel() || from.meta.scalar_type() != self.scalar_type() ||
-        from.meta.storage_offset() != 0 || versions_[static_cast<size_t>(buffer)] != 0)
+    if (!same(from.meta.sym_numel(), self.sym_numel()) ||
+        from.meta.scalar_type() != self.scalar_type() || !same(offset_of(from.meta), 0) ||
+        versions_[static_cast<size_t>(buffer)] != 0)
       return false;
     at::DimVector dims;
     const bool all = found->dims < 0 || args[static_cast<size_t>(found->dims)].isNone();
@@ -604,8 +644,8 @@ class Lowering {
 
 } // namespace
 
-Lowered lower(const Program& program, c10::ArrayRef<IValue> inputs, bool fuse) {
-  return Lowering(program, inputs, fuse).run();
+Lowered lower(const Program& program, c10::ArrayRef<IValue> inputs, bool fuse, at::Device device) {
+  return Lowering(program, inputs, fuse, device).run();
 }
 
 } // namespace torch::inductor

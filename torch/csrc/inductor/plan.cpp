@@ -21,40 +21,6 @@ using at::ScalarType;
 using at::Tensor;
 using c10::DispatchKey;
 
-bool same_number(const IValue& a, const IValue& b) {
-  if (a.tag != b.tag) return false;
-  return a.isDouble() ? a.bits.d[0] == b.bits.d[0] : a.bits.i == b.bits.i;
-}
-
-bool is_plain_input(const Tensor& t) {
-  // Wrappers of function transforms have no memory of their own.
-  return (t.is_cpu() || t.is_cuda()) && t.layout() == at::kStrided && t.has_storage() &&
-         !t.key_set().has_any({DispatchKey::Python, DispatchKey::Conjugate, DispatchKey::Negative,
-                               DispatchKey::Fake, DispatchKey::Functionalize,
-                               DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
-}
-
-// Whether no two inputs share memory.
-bool are_apart(c10::ArrayRef<IValue> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    for (size_t k = 0; k < i; ++k) {
-      if (inputs[i].isTensor() && inputs[k].isTensor() &&
-          inputs[i].toTensor().is_alias_of(inputs[k].toTensor()))
-        return false;
-    }
-  }
-  return true;
-}
-
-// Kernels are called as they are: nothing is recorded, no mode looks on.
-class BelowAutograd {
- public:
-  BelowAutograd() : guard_(c10::kAutogradKeys | c10::kAutocastKeys) {}
-
- private:
-  c10::ExcludeDispatchKeyGuard guard_;
-};
-
 class Run {
  public:
   Run(const Plan& plan, std::vector<IValue>& inputs, const std::vector<Tensor>& constants)
@@ -275,6 +241,24 @@ class Run {
   std::map<int32_t, ScalarType> other_dtype_; // by buffer: what was planned
 };
 
+} // namespace
+
+bool same_number(const IValue& a, const IValue& b) {
+  if (a.tag != b.tag) return false;
+  return a.isDouble() ? a.bits.d[0] == b.bits.d[0] : a.bits.i == b.bits.i;
+}
+
+bool are_apart(c10::ArrayRef<IValue> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (inputs[i].isTensor() && inputs[k].isTensor() &&
+          inputs[i].toTensor().is_alias_of(inputs[k].toTensor()))
+        return false;
+    }
+  }
+  return true;
+}
+
 Plan::InputKey key_of(const IValue& value, bool uses_offsets) {
   Plan::InputKey key;
   key.is_tensor = value.isTensor();
@@ -290,35 +274,6 @@ Plan::InputKey key_of(const IValue& value, bool uses_offsets) {
   key.offset = uses_offsets ? t.storage_offset() : 0;
   return key;
 }
-
-// What the compiled form of a program depends on.
-std::string signature(const TileProgram& program) {
-  std::string out;
-  const auto add = [&](const auto& value) {
-    out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  };
-  const auto add_place = [&](const Place& p) {
-    add(p.kind);
-    add(p.size);
-    add(p.index);
-    add(p.rows);
-  };
-  for (const TileStep& step : program.steps) {
-    add(step.loop);
-    add(step.params);
-    add(step.inputs);
-    add(step.lone);
-    add_place(step.out);
-    for (int k = 0; k < step.inputs; ++k) add_place(step.in[static_cast<size_t>(k)]);
-    add(step.form);
-    add(step.from);
-    add(step.to);
-    add(step.spec);
-  }
-  return out;
-}
-
-} // namespace
 
 bool Plan::matches(c10::ArrayRef<IValue> inputs) const {
   if (inputs.size() != keys.size()) return false;
@@ -374,128 +329,53 @@ std::shared_ptr<const Plan> plan_of_calls(const Program& program, c10::ArrayRef<
                                           const Plan& plan) {
   auto calls = std::make_shared<Plan>();
   calls->uses_offsets = plan.uses_offsets;
-  Lowered lowered = lower(program, inputs, /*fuse=*/false);
-  calls->device = lowered.device;
+  calls->device = plan.device;
+  Lowered lowered = lower(program, inputs, /*fuse=*/false, plan.device);
   schedule(lowered, *calls);
   return calls;
 }
+
+at::Device device_of(const Program& program, c10::ArrayRef<IValue> inputs) {
+  for (const IValue& value : inputs)
+    if (value.isTensor() && !value.toTensor().is_meta()) return value.toTensor().device();
+  for (const Tensor& constant : program.constants)
+    if (!constant.is_meta()) return constant.device();
+  return at::Device(at::kCPU);
+}
 } // namespace
 
-std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<IValue> inputs) {
+std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<IValue> inputs,
+                                c10::ArrayRef<IValue> with_symbols) {
   auto plan = std::make_shared<Plan>();
   plan->uses_offsets = program.uses_offsets;
+  plan->device = device_of(program, inputs);
   for (const IValue& value : inputs) plan->keys.push_back(key_of(value, plan->uses_offsets));
   // Where writes may be seen through another input the order of the program decides.
   plan->apart = !program.mutates || are_apart(inputs);
   Lowered lowered;
   try {
-    lowered = lower(program, inputs, plan->apart);
+    lowered = lower(program, with_symbols, plan->apart, plan->device);
   } catch (const InnerWrite&) {
-    lowered = lower(program, inputs, false);
+    lowered = lower(program, with_symbols, false, plan->device);
   }
-  plan->device = lowered.device;
   schedule(lowered, *plan);
-  if (!plan->device.is_cuda()) return plan;
-  plan->compilation =
-      compile_kernels(add_cuda_kernels(*plan), plan->device, program.compile_in_background);
-  if (plan->compilation) plan->meanwhile = plan_of_calls(program, inputs, *plan);
-  plan->recordings = make_recordings(program, *plan);
+  if (plan->device.is_cuda())
+    plan->compilation =
+        compile_kernels(add_cuda_kernels(*plan), plan->device, program.compile_in_background);
   return plan;
 }
 
-void Compiled::share_tiers(Plan& plan) {
-  const auto share = [&](TileProgram& program) {
-    if (!program.tier) return;
-    const auto [known, is_new] = tiers_.emplace(signature(program), program.tier);
-    if (!is_new) program.tier = known->second;
-  };
-  for (Step& step : plan.steps) {
-    share(step.program);
-    if (!step.chain) continue;
-    for (ChainPart& part : step.chain->parts) share(part.program);
-  }
-}
-
-uint64_t Compiled::mark_of(c10::ArrayRef<IValue> inputs) const {
-  uint64_t mark = inputs.size();
-  const auto add = [&](int64_t value) {
-    mark = (mark ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15u;
-    mark ^= mark >> 29;
-  };
-  for (const IValue& value : inputs) {
-    if (!value.isTensor()) {
-      add(value.bits.i);
-      continue;
-    }
-    const auto& t = static_cast<const c10::TensorImpl&>(*value.ref);
-    for (const int64_t size : t.sizes()) add(size);
-    for (const int64_t stride : t.strides()) add(stride);
-  }
-  return mark;
-}
-
-bool Compiled::fits(const Plan& plan, c10::ArrayRef<IValue> inputs) const {
-  return plan.matches(inputs) && !(program_.mutates && plan.apart && !are_apart(inputs));
-}
-
-std::shared_ptr<const Plan> Compiled::find(c10::ArrayRef<IValue> inputs) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (plans_.empty()) return nullptr;
-  if (fits(*plans_.front().plan, inputs)) return plans_.front().plan;
-  const auto [begin, end] = by_mark_.equal_range(mark_of(inputs));
-  for (auto known = begin; known != end; ++known) {
-    if (!fits(*known->second->plan, inputs)) continue;
-    plans_.splice(plans_.begin(), plans_, known->second);
-    return plans_.front().plan;
-  }
-  return nullptr;
-}
-
-std::shared_ptr<const Plan> Compiled::keep(const std::shared_ptr<Plan>& plan,
-                                           c10::ArrayRef<IValue> inputs) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  share_tiers(*plan);
-  plans_.push_front({mark_of(inputs), plan});
-  by_mark_.emplace(plans_.front().mark, plans_.begin());
-  steps_ += plan->steps.size();
-  while (steps_ > kMostSteps && plans_.size() > kFewPlans) {
-    const auto oldest = std::prev(plans_.end());
-    const auto [begin, end] = by_mark_.equal_range(oldest->mark);
-    for (auto known = begin; known != end; ++known) {
-      if (known->second != oldest) continue;
-      by_mark_.erase(known);
-      break;
-    }
-    steps_ -= oldest->plan->steps.size();
-    plans_.pop_back();
-  }
+std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<IValue> inputs) {
+  std::shared_ptr<Plan> plan = make_plan(program, inputs, inputs);
+  make_ready(*plan, program, inputs);
   return plan;
 }
 
-std::vector<std::shared_ptr<const Plan>> Compiled::plans() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::shared_ptr<const Plan>> found;
-  for (const auto& entry : plans_) found.push_back(entry.plan);
-  return found;
-}
-
-std::shared_ptr<const Plan> Compiled::prepare(c10::ArrayRef<IValue> inputs) {
-  if (std::shared_ptr<const Plan> found = find(inputs)) return found;
-  // Two threads that meet the same new shape both make its plan.
-  return keep(make_plan(program_, inputs), inputs);
-}
-
-std::vector<IValue> Compiled::run(std::vector<IValue>& inputs,
-                                  const std::vector<Tensor>& constants) {
-  TORCH_CHECK(static_cast<int64_t>(inputs.size()) == program_.inputs, "a compiled graph takes ",
-              program_.inputs, " arguments and got ", inputs.size());
-  for (const IValue& value : inputs) {
-    if (value.isTensor() && !is_plain_input(value.toTensor()))
-      throw NotLowered("a compiled graph takes plain tensors of the CPU or of a CUDA device");
-  }
-  BelowAutograd below;
-  const std::shared_ptr<const Plan> plan = prepare(inputs);
-  return plan->run(inputs, constants);
+void make_ready(Plan& plan, const Program& program, c10::ArrayRef<IValue> inputs) {
+  if (!plan.device.is_cuda()) return;
+  if (plan.compilation && plan.compilation->is_done()) plan.compilation.reset();
+  if (plan.compilation) plan.meanwhile = plan_of_calls(program, inputs, plan);
+  plan.recordings = make_recordings(program, plan);
 }
 
 std::string Plan::text() const {

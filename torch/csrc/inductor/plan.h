@@ -1,7 +1,9 @@
-// A compiled graph for one set of shapes: a flat list of steps (fused kernels, reductions with what
-// leads to them, calls of operators) that runs without Python. Buffers are storages; everything a
-// step reads or writes is a view of one. `Compiled` keeps a Program with the plans made of it.
+// A compiled graph for one set of shapes, made for it or from a template (template.h): a flat list
+// of steps (fused kernels, reductions with what leads to them, calls of operators) that runs
+// without Python. Buffers are storages; everything a step reads or writes is a view of one.
+// `Compiled` keeps a Program with the plans made of it.
 #pragma once
+#include <atomic>
 #include <list>
 #include <map>
 #include <memory>
@@ -20,6 +22,7 @@ namespace torch::inductor {
 
 class Compilation;
 class CudaKernel;
+class PlanTemplate;
 class Recordings;
 
 // A tensor over a buffer; offset in elements from the buffer's first byte.
@@ -163,6 +166,18 @@ struct TORCH_API Plan {
 
 // Makes the plan of a program for inputs like these. NotLowered where it cannot.
 TORCH_API std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<at::IValue> inputs);
+// The same with symbols for some numbers of the inputs; such a plan is not run
+// (Note [Plans with symbols]).
+std::shared_ptr<Plan> make_plan(const Program& program, c10::ArrayRef<at::IValue> inputs,
+                                c10::ArrayRef<at::IValue> with_symbols);
+// What a plan on CUDA needs before it runs with these inputs: the operators one by one while its
+// kernels are compiled, and recordings.
+void make_ready(Plan& plan, const Program& program, c10::ArrayRef<at::IValue> inputs);
+
+Plan::InputKey key_of(const at::IValue& value, bool uses_offsets);
+bool same_number(const at::IValue& a, const at::IValue& b);
+// Whether no two inputs share memory.
+bool are_apart(c10::ArrayRef<at::IValue> inputs);
 
 class TORCH_API Compiled {
  public:
@@ -177,8 +192,13 @@ class TORCH_API Compiled {
   std::shared_ptr<const Plan> prepare(c10::ArrayRef<at::IValue> inputs);
   const Program& program() const { return program_; }
   std::vector<std::shared_ptr<const Plan>> plans();
+  // How often the program was planned: for sizes that were known, and with symbols.
+  int64_t planned() const { return planned_.load(std::memory_order_relaxed); }
 
  private:
+  // A program that decides anew for all sizes is planned for each.
+  static constexpr size_t kMostTemplates = 4;
+  static constexpr size_t kExamples = 8; // of inputs, that say what changes
   // Steps of all plans together: a graph of few operators has plans for hundreds of shapes, one of
   // a thousand for a dozen.
   static constexpr size_t kMostSteps = 16384;
@@ -192,6 +212,9 @@ class TORCH_API Compiled {
   Program program_;
   std::mutex mutex_; // held where no operator runs, so that a shape function may be of any kind
   Order plans_;
+  std::vector<std::shared_ptr<const PlanTemplate>> templates_; // the one made last first
+  size_t attempts_ = 0;                                        // to make one
+  std::atomic<int64_t> planned_{0};
   std::unordered_multimap<uint64_t, Order::iterator> by_mark_;
   size_t steps_ = 0;
   // The compiled forms of kernels, by what the kernels do: sizes are no part of them, so that plans
@@ -201,6 +224,8 @@ class TORCH_API Compiled {
   uint64_t mark_of(c10::ArrayRef<at::IValue> inputs) const;
   bool fits(const Plan& plan, c10::ArrayRef<at::IValue> inputs) const;
   std::shared_ptr<const Plan> find(c10::ArrayRef<at::IValue> inputs);
+  // By a template that there is, or by one that is made because these are not the first sizes.
+  std::shared_ptr<Plan> from_template(c10::ArrayRef<at::IValue> inputs);
   std::shared_ptr<const Plan> keep(const std::shared_ptr<Plan>& plan,
                                    c10::ArrayRef<at::IValue> inputs);
 };

@@ -152,8 +152,8 @@ IValue list_of(const at::SchemaType& type, const std::vector<IValue>& items) {
     return list;
   }
   if (type.kind == K::Int || type.kind == K::SymInt) {
-    std::vector<int64_t> list;
-    for (const IValue& v : items) list.push_back(v.toInt());
+    std::vector<int64_t> list; // of raw numbers
+    for (const IValue& v : items) list.push_back(v.toSymInt().raw());
     return list;
   }
   if (type.kind == K::Scalar) {
@@ -186,7 +186,8 @@ at::Stack stack_of(const Node& node, const std::vector<IValue>& env) {
     // A size that passes for a tensor.
     const IValue& value = stack.back();
     if (type.kind == at::SchemaType::Kind::Tensor && !type.is_list &&
-        (value.isInt() || value.isDouble() || value.isBool() || value.tag == IValue::Tag::Complex))
+        (value.isInt() || value.isSymbol() || value.isDouble() || value.isBool() ||
+         value.tag == IValue::Tag::Complex))
       stack.back() = at::detail::wrapped_number(value.toScalar());
   }
   return stack;

@@ -16,7 +16,8 @@ using at::Tensor;
 using ViewOf = std::function<int32_t(const Tensor&)>;
 
 bool is_whole(const Tensor& t) {
-  return t.dim() > 0 && t.numel() > 0 && t.is_contiguous() && t.storage_offset() == 0;
+  return t.dim() > 0 && t.sym_numel() > 0 && t.is_contiguous() &&
+         same(t.unsafeGetTensorImpl()->sym_storage_offset(), 0);
 }
 bool is_last(const IValue& dim, const Tensor& t) {
   return t.dim() > 0 && at::native::wrap_dim(dim.toInt(), t.dim()) == t.dim() - 1;
@@ -37,7 +38,7 @@ RowForm softmax(bool log, const at::Stack& args, const at::Stack& results, const
   RowForm form;
   const Tensor self = args[0].toTensor(), out = results[0].toTensor();
   if (!is_last(args[1], self) || args[2].toBool() || !is_whole(self) || !is_whole(out)) return form;
-  form.kernel = at::native::softmax_rows(log, self.scalar_type(), self.sizes().back());
+  form.kernel = at::native::softmax_rows(log, self.scalar_type(), self.sym_sizes().back().raw());
   form.in = {view_of(self)};
   form.out = {view_of(out)};
   return form;
@@ -51,7 +52,8 @@ RowForm softmax_backward(bool log, const at::Stack& args, const at::Stack& resul
   if (!is_last(args[2], output) || !is_whole(grad) || !is_whole(output) || !is_whole(out) ||
       out.scalar_type() != grad.scalar_type() || grad.scalar_type() != output.scalar_type())
     return form;
-  form.kernel = at::native::softmax_backward_rows(log, grad.scalar_type(), grad.sizes().back());
+  form.kernel =
+      at::native::softmax_backward_rows(log, grad.scalar_type(), grad.sym_sizes().back().raw());
   form.by_row = 2;
   form.in = {view_of(grad), view_of(output)};
   form.out = {view_of(out)};
@@ -72,8 +74,9 @@ RowForm norm(bool rms, const at::Stack& args, const at::Stack& results, const Vi
     if (!is_whole(out) || out.scalar_type() != (k == 0 ? dtype : compute)) return form;
     form.out.push_back(view_of(out));
   }
-  int64_t length = 1;
-  for (const int64_t size : args[1].toIntList()) length *= size;
+  SymInt product = 1;
+  for (const int64_t size : args[1].toIntList()) product *= SymInt::from_raw(size);
+  const int64_t length = product.raw();
   if (rms) {
     const double eps =
         args[3].isNone() ? at::native::default_rms_eps(dtype) : args[3].toScalar().to<double>();
@@ -105,8 +108,9 @@ RowForm row_form(const at::OperatorEntry& op, const at::Stack& args, const at::S
     form = softmax_backward(name == "aten::_log_softmax_backward_data", args, results, view_of);
   else if (name == "aten::native_layer_norm" || name == "aten::_fused_rms_norm")
     form = norm(name == "aten::_fused_rms_norm", args, results, view_of);
-  if (form.kernel.run && form.kernel.length > 0)
-    form.count = args[0].toTensor().numel() / form.kernel.length;
+  const SymInt length = SymInt::from_raw(form.kernel.length);
+  if (form.kernel.run && length > 0)
+    form.count = (args[0].toTensor().sym_numel() / length).raw();
   else
     form.kernel.run = nullptr;
   return form;

@@ -37,6 +37,8 @@ class Scheduler {
     for (const Plan::Output& output : in_.outputs)
       if (output.view >= 0) require(plan_.views[static_cast<size_t>(output.view)].buffer);
     mark_frees();
+    plan_.bytes_read = bytes_read_.raw();
+    plan_.bytes_written = bytes_written_.raw();
   }
 
  private:
@@ -72,9 +74,9 @@ class Scheduler {
   bool is_pending_loop(int32_t i) { return is_pending(i) && item(i).kind == Kind::Loop; }
 
   // Whether `source` of a loop over `numel` elements is, element by element, what `maker` computes.
-  bool joins(const Source& source, int64_t numel, int32_t maker) {
+  bool joins(const Source& source, SymInt numel, int32_t maker) {
     const Item& made = item(maker);
-    return made.kind == Kind::Loop && source.offset == 0 && made.numel() == numel &&
+    return made.kind == Kind::Loop && same(source.offset, 0) && same(made.numel(), numel) &&
            source.dtype == made.result.scalar_type() && source.is_linear(numel);
   }
 
@@ -115,22 +117,22 @@ class Scheduler {
 
   // A call reads each buffer once, as much of it as its arguments show, and writes its results.
   void count_bytes(const Item& it) {
-    std::map<int32_t, int64_t> read;
+    std::map<int32_t, SymInt> read;
     for (const CallArg& arg : it.args) {
       for (const int32_t v : arg.views) {
         if (v < 0) continue;
-        int64_t& most = read[view(v).buffer];
-        most = std::max(most, bytes_of(view(v)));
+        SymInt& most = read[view(v).buffer];
+        most = larger(most, bytes_of(view(v)));
       }
     }
-    for (const auto& [b, bytes] : read) plan_.bytes_read += bytes;
-    for (const CallResult& result : it.results) plan_.bytes_written += bytes_of(view(result.view));
-    for (const int32_t b : it.writes) plan_.bytes_written += read[b];
+    for (const auto& [b, bytes] : read) bytes_read_ += bytes;
+    for (const CallResult& result : it.results) bytes_written_ += bytes_of(view(result.view));
+    for (const int32_t b : it.writes) bytes_written_ += read[b];
   }
-  static int64_t bytes_of(const View& v) {
-    int64_t numel = 1; // elements that differ
+  static SymInt bytes_of(const View& v) {
+    SymInt numel = 1; // elements that differ
     for (size_t d = 0; d < v.sizes.size(); ++d)
-      if (v.strides[d] != 0 || v.sizes[d] == 0) numel *= v.sizes[d];
+      if (v.strides[d] != 0 || v.sizes[d] == 0) numel *= SymInt::from_raw(v.sizes[d]);
     return numel * static_cast<int64_t>(c10::elementSize(v.dtype));
   }
 
@@ -150,7 +152,7 @@ class Scheduler {
     require(it.reads[0]);
     Step step = reduce_step(it);
     step.pointers.push_back({it.reads[0], 0});
-    plan_.bytes_read += it.elements.numel() * step.element_size;
+    bytes_read_ += it.elements.sym_numel() * step.element_size;
     note_uses(it.reads);
     note_use(it.buffer);
     done_[static_cast<size_t>(i)] = true;
@@ -158,14 +160,14 @@ class Scheduler {
   }
   // The elements have the places of the maker's result, whatever shape they are seen in.
   bool maker_joins(const Item& it, int32_t maker) {
-    return it.elements.numel() == item(maker).numel();
+    return same(it.elements.sym_numel(), item(maker).numel());
   }
   Step reduce_step(const Item& it) {
     Step step;
     step.kind = Step::Kind::Reduce;
     step.name = it.name;
     step.nodes.push_back(it.node);
-    plan_.bytes_written += it.result.numel() * it.result.itemsize();
+    bytes_written_ += it.result.sym_numel() * it.result.itemsize();
     step.reduction = it.reduction;
     step.mask = it.mask;
     step.elements = it.elements;
@@ -225,7 +227,7 @@ class Scheduler {
   }
 
   // Adds loops over the same elements whose operands are all there by then.
-  void add_ready(std::set<int32_t>& members, int64_t numel) {
+  void add_ready(std::set<int32_t>& members, SymInt numel) {
     std::set<int32_t> near;
     const auto look = [&](int32_t b) {
       for (const int32_t user : users_[static_cast<size_t>(b)]) near.insert(user);
@@ -237,8 +239,8 @@ class Scheduler {
     while (!near.empty() && members.size() < most_) {
       const int32_t i = *near.begin();
       near.erase(near.begin());
-      if (members.count(i) || !is_pending_loop(i) || item(i).numel() != numel || only_reduced(i) ||
-          !is_ready(i, members))
+      if (members.count(i) || !is_pending_loop(i) || !same(item(i).numel(), numel) ||
+          only_reduced(i) || !is_ready(i, members))
         continue;
       members.insert(i);
       look(item(i).buffer);
@@ -259,8 +261,8 @@ class Scheduler {
   }
 
   int32_t view_of_result(const Item& it) {
-    plan_.views.push_back({it.buffer, it.result.scalar_type(), at::DimVector(it.result.sizes()),
-                           at::DimVector(it.result.strides()), 0});
+    plan_.views.push_back({it.buffer, it.result.scalar_type(), raw_list(it.result.sym_sizes()),
+                           raw_list(it.result.sym_strides()), 0});
     return static_cast<int32_t>(plan_.views.size()) - 1;
   }
 
@@ -280,7 +282,8 @@ class Scheduler {
     Step step;
     if (reduce >= 0) step = reduce_step(item(reduce));
     step.kind = reduce >= 0 ? Step::Kind::Reduce : Step::Kind::Fused;
-    step.numel = item(members.front()).numel();
+    const SymInt numel = item(members.front()).numel();
+    step.numel = numel.raw();
     std::string name = "fused";
     std::vector<int32_t> stored;
     for (const int32_t i : members) {
@@ -300,9 +303,9 @@ class Scheduler {
           reduce >= 0 ? -1 : builder.donor(item(i), [&](int32_t b) { return dies(b, members); });
       step.outputs.push_back({view_of_result(item(i)), donor});
       used.push_back(item(i).buffer);
-      plan_.bytes_written += item(i).numel() * item(i).result.itemsize();
+      bytes_written_ += item(i).numel() * item(i).result.itemsize();
     }
-    plan_.bytes_read += builder.bytes_read(step.numel);
+    bytes_read_ += builder.bytes_read(numel);
     if (reduce >= 0) {
       used.push_back(item(reduce).buffer);
       done_[static_cast<size_t>(reduce)] = true;
@@ -315,8 +318,9 @@ class Scheduler {
   bool dies(int32_t b, const std::vector<int32_t>& members) {
     if (buffer(b).item < 0 || buffer(b).is_output || !buffer(b).meta.defined()) return false;
     const at::Tensor& meta = buffer(b).meta;
-    if (meta.storage_offset() != 0 || !meta.is_non_overlapping_and_dense() ||
-        meta.numel() != item(members.front()).numel())
+    if (!same(meta.unsafeGetTensorImpl()->sym_storage_offset(), 0) ||
+        !meta.is_non_overlapping_and_dense() ||
+        !same(meta.sym_numel(), item(members.front()).numel()))
       return false;
     for (const int32_t user : users_[static_cast<size_t>(b)]) {
       if (!done_[static_cast<size_t>(user)] &&
@@ -343,6 +347,7 @@ class Scheduler {
   std::vector<std::vector<int32_t>> users_;
   std::vector<int32_t> versions_;
   std::map<int32_t, int32_t> last_use_;
+  SymInt bytes_read_, bytes_written_;
   const size_t most_; // loops of a kernel
 };
 

@@ -359,7 +359,8 @@ class Pass {
 } // namespace
 
 bool RowAccess::is_periodic() const {
-  return dims.size() == 2 && dims[1].stride == 0 && dims[0].stride != 0 &&
+  // A size that is a symbol may become any.
+  return dims.size() == 2 && dims[1].stride == 0 && dims[0].stride != 0 && dims[0].size > 0 &&
          dims[0].size <= kLongestPeriod;
 }
 
@@ -368,6 +369,11 @@ void TileProgram::finish() {
   register_size = std::max(register_size, 1);
   const int64_t fitting = kScratchBytes / (std::max(registers, 1) * register_size);
   tile = std::clamp<int64_t>(fitting / 64 * 64, kMinTile, kMaxTile);
+  find_row_length();
+}
+
+void TileProgram::find_row_length() {
+  row_length = 0;
   for (const RowAccess& access : rows) {
     const int64_t length = access.dims[0].size;
     if (length < kLongRow || access.is_periodic()) continue;

@@ -77,6 +77,8 @@ struct TileProgram {
 
   // Chooses the tile length once the steps are known.
   void finish();
+  // The part of it that depends on sizes.
+  void find_row_length();
   // Elements [begin, end); pointers[k] is where element 0 of pointer k lies.
   void run(char* const* pointers, int64_t begin, int64_t end) const;
   // All of it, shared between threads.

@@ -333,8 +333,11 @@ Tensor pointwise(const PointwiseSpec& spec, Operands operands, Params params) {
 #endif
   const ScalarType compute = compute_dtype(spec, operands);
   const Device device = common_device(operands, nullptr);
-  if (device.is_meta() && has_symbols(operands))
-    return allocate_symbolic(output_dtype(spec, compute), device, operands);
+  if (device.is_meta() && has_symbols(operands)) {
+    out = allocate_symbolic(output_dtype(spec, compute), device, operands);
+    if (C10_UNLIKELY(recorder != nullptr)) record(spec, out, operands, params, compute);
+    return out;
+  }
   const DimVector shape = common_shape(operands);
   out = allocate(shape, output_dtype(spec, compute), device, operands);
   run_general(spec, out, operands, params, shape, compute, device);

@@ -349,12 +349,18 @@ void dealloc_compiled(PyObject* self) {
 }
 PyObject* get_boxed(PyObject*, void*) { return new_bool(true); }
 
+// How often the graph was planned; sizes that an earlier plan serves are not counted.
+PyObject* py_planned(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(reinterpret_cast<PyCompiled*>(self)->compiled->planned());
+}
+
 PyGetSetDef compiled_members[] = {{"_boxed_call", get_boxed, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef compiled_methods[] = {{"prepare", py_prepare, METH_O, nullptr},
                                   {"steps", py_steps, METH_O, nullptr},
                                   {"recordings", py_recordings, METH_NOARGS, nullptr},
                                   {"missing_kernels", py_missing_kernels, METH_NOARGS, nullptr},
+                                  {"planned", py_planned, METH_NOARGS, nullptr},
                                   {"encode", py_encode, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 

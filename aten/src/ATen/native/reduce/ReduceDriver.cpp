@@ -461,7 +461,7 @@ void run_reduce_of(const ReduceCall& call, const Tensor& self, DimMask mask, Arr
   run_cpu(call, self, mask, outs, &compute);
 }
 
-bool can_reduce_rows(const ReduceKernel& kernel, int64_t length) {
+bool can_reduce_rows(const ReduceKernel& kernel, c10::SymInt length) {
   return kernel.values == 1 && length > 1 && length <= kRowBlock;
 }
 

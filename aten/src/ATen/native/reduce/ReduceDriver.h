@@ -32,7 +32,7 @@ void run_reduce_of(const ReduceCall& call, const Tensor& self, DimMask mask, Arr
                    ElementSource compute);
 // Some contiguous rows on this thread, each to one element of `out`: the bits that run_reduce gives
 // for a contiguous tensor of any number of such rows, for lengths that can_reduce_rows.
-bool can_reduce_rows(const ReduceKernel& kernel, int64_t length);
+bool can_reduce_rows(const ReduceKernel& kernel, c10::SymInt length);
 void reduce_rows(const ReduceCall& call, const char* in, int64_t rows, int64_t length, char* out,
                  ScalarType out_dtype);
 void reduce_cuda(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs);
