@@ -23,6 +23,7 @@ class Program:
         "_code",
         "_live",
         "_origin",
+        "_successors",
         "index",
         "instructions",
         "places",
@@ -48,6 +49,7 @@ class Program:
         self._origin = weakref.ref(origin or code)
         self.places = places
         self._live: list[frozenset[str]] | None = None
+        self._successors: list[list[int]] | None = None
         # Instructions that may read a shared variable without a value (resume_execution).
         self.unsure: frozenset[int] | None = None
 
@@ -67,16 +69,21 @@ class Program:
 
     def successors(self, index: int) -> list[int]:
         """Instructions that may run after one."""
+        if self._successors is None:
+            self._successors = self._find_successors()
+        return self._successors[index]
+
+    def _find_successors(self) -> list[list[int]]:
         from torch._dynamo.opcodes import TERMINATORS
 
-        ins = self.instructions[index]
+        index = self.index
         found = []
-        if ins.target is not None:
-            found.append(self.index[id(ins.target)])
-        if ins.opname not in TERMINATORS:
-            found.append(index + 1)
-        if ins.handler is not None:
-            found.append(self.index[id(ins.handler)])
+        for i, ins in enumerate(self.instructions):
+            after = [] if ins.opname in TERMINATORS else [i + 1]
+            for other in (ins.target, ins.handler):
+                if other is not None:
+                    after.append(index[id(other)])
+            found.append(after)
         return found
 
     def live(self, index: int) -> frozenset[str]:
@@ -86,23 +93,34 @@ class Program:
         return self._live[index]
 
     def _find_live(self) -> list[frozenset[str]]:
+        # Sets of names as the bits of a number; what a place reads reaches those before it.
+        names = sorted({ins.argval for ins in self.instructions if ins.opname in _READS})
+        bits = {name: 1 << i for i, name in enumerate(names)}
         count = len(self.instructions)
-        after = [self.successors(i) for i in range(count)]
-        live: list[frozenset[str]] = [frozenset()] * (count + 1)
-        changed = True
-        while changed:
-            changed = False
-            for i in range(count - 1, -1, -1):
-                ins = self.instructions[i]
-                new = frozenset().union(*[live[s] for s in after[i]])
-                if ins.opname == "STORE_FAST" and ins.handler is None:
-                    new -= {ins.argval}
-                elif ins.opname in _READS:
-                    new |= {ins.argval}
-                if new != live[i]:
-                    live[i] = new
-                    changed = True
-        return live
+        read, kept = [0] * count, [-1] * count
+        before: list[list[int]] = [[] for _ in range(count + 1)]
+        for i, ins in enumerate(self.instructions):
+            if ins.opname in _READS:
+                read[i] = bits[ins.argval]
+            elif ins.opname == "STORE_FAST" and ins.handler is None:
+                kept[i] = ~bits.get(ins.argval, 0)
+            for follower in self.successors(i):
+                before[follower].append(i)
+        live = [0] * (count + 1)
+        todo = [i for i in range(count) if read[i]]
+        while todo:
+            i = todo.pop()
+            here = read[i]
+            for follower in self.successors(i):
+                here |= live[follower] & kept[i]
+            if here != live[i]:
+                live[i] = here
+                todo += before[i]
+        known: dict[int, frozenset[str]] = {}
+        for mask in live:
+            if mask not in known:
+                known[mask] = frozenset(name for name in names if mask & bits[name])
+        return [known[mask] for mask in live]
 
     def in_loop(self, index: int) -> bool:
         """Whether a jump behind or at the instruction leads back before or to it."""

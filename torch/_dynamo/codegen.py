@@ -34,7 +34,11 @@ from torch._dynamo.source import (
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.constant import LITERALS, ConstantVariable
 from torch._dynamo.variables.tensor import TensorVariable, plain_in_graph
-from torch._dynamo.variables.user_defined import DELETED, UserDefinedObjectVariable
+from torch._dynamo.variables.user_defined import (
+    DELETED,
+    UserDefinedObjectVariable,
+    is_behind_descriptor,
+)
 
 if TYPE_CHECKING:
     from torch._dynamo.output_graph import GraphInput, OutputGraph
@@ -227,7 +231,11 @@ class Codegen:
             self.loads += self.effects
             self.effects = before
         for attr, value in vt.attrs.items():
-            if value is not DELETED:
+            if value is DELETED:
+                continue
+            if is_behind_descriptor(vt.cls, attr):
+                self.load(f"{name}.__dict__[{attr!r}] = {self.expr(value)}")
+            else:
                 self.load(f"object.__setattr__({name}, {attr!r}, {self.expr(value)})")
         return name
 

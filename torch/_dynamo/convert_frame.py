@@ -24,6 +24,7 @@ from torch._dynamo.exc import (
     SkipFrame,
     TorchDynamoException,
     is_of_signal,
+    is_of_tracer,
     with_user_code,
 )
 from torch._dynamo.utils import (
@@ -103,8 +104,9 @@ class ConvertFrame:
                 _record(failed, code, fn_globals, closure, values)
                 compile_log.failed(failed)
                 metrics.fail_type, metrics.fail_reason = type(failed).__name__, str(failed)
-                # What nobody wrote yet is no fault: the function runs as it is.
-                soft = isinstance(error, NotImplementedError) and failed is not error
+                # What nobody wrote yet, and what the tracer fails on, Python runs as it is.
+                own = isinstance(error, NotImplementedError) or is_of_tracer(error)
+                soft = own and failed is not error
                 if self.fullgraph or not (soft or config.suppress_errors):
                     if failed is error:
                         raise

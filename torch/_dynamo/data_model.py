@@ -20,7 +20,7 @@ from torch._dynamo.exc import (
     unimplemented,
 )
 from torch._dynamo.variables import numpy_arrays
-from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker, bodies
 from torch._dynamo.variables.constant import (
     FALSE,
     TRUE,
@@ -175,7 +175,27 @@ class DataModel:
         self.check_inside(vt)
         if vt.source is not None:
             self.out.side_effects.note(vt)
+        else:
+            self.note_new(vt)
         vt.changed = True
+
+    def note_new(self, vt: VariableTracker) -> None:
+        """An object that the trace made is about to change."""
+        if id(vt) in self.out.orphans:
+            unimplemented("mutation", repr(vt), "the trace found no way that leads to the object")
+        if vt.born < self.out.call_start:
+            self.out.side_effects.changes += 1
+
+    def with_effects(self, call: Callable[[], VariableTracker]) -> tuple[VariableTracker, bool]:
+        """The result of a call, and whether it changed anything that was there before."""
+        out = self.out
+        before, outer = out.side_effects.count(), out.call_start
+        bodies[0] += 1
+        out.call_start = bodies[0]
+        try:
+            return call(), out.side_effects.count() != before
+        finally:
+            out.call_start = outer
 
     def check_inside(self, vt: VariableTracker) -> None:
         """The function of an operator may change what it made itself, nothing around it."""
@@ -207,8 +227,21 @@ class DataModel:
         if isinstance(vt, UserDefinedObjectVariable):
             found = vt.special(self, "__index__")
             if found is not None:
-                return self.as_index(found.call_function(self, [], {}))
+                given = found.call_function(self, [], {}).realize()
+                if not issubclass(given.python_type(), int):
+                    kind = given.python_type().__name__
+                    raise_error(self, TypeError, f"__index__ returned non-int (type {kind})")
+                return self.as_index(given)
         unimplemented("index", repr(vt), "an index that is not known while tracing")
+
+    def as_integer(self, vt: VariableTracker) -> int:
+        """operator.index(vt), known while tracing."""
+        found = self.as_index(vt)
+        if not isinstance(found, int):
+            kind = type(found).__name__
+            text = f"{kind!r} object cannot be interpreted as an integer"
+            raise_error(self, TypeError, text)
+        return int(found)
 
     def constant_or_text(self, vt: VariableTracker) -> object:
         """A value for the message of an exception."""
@@ -529,7 +562,9 @@ class DataModel:
             made.update(self, [b], {})
             return made
         if op in (operator.eq, operator.ne):
-            same = set(a.items) == set(b.items) and all(
+            ordered = all(issubclass(d.cls, collections.OrderedDict) for d in (a, b))
+            keys = list if ordered else set
+            same = keys(a.items) == keys(b.items) and all(
                 self.same_or_equal(a.lookup_hash(k), b.lookup_hash(k)) for k in list(a.items)
             )
             return ConstantVariable(same == (op is operator.eq))
@@ -617,6 +652,11 @@ class DataModel:
         if isinstance(container, UserDefinedObjectVariable):
             found = container.special(self, "__contains__")
             if found is None:
+                kind = container.cls
+                names = ("__iter__", "__getitem__")
+                if all(class_attribute(kind, n) is _MISSING for n in names):
+                    text = f"argument of type {kind.__name__!r} is not iterable"
+                    raise_error(self, TypeError, text)
                 hit = any(self.same_or_equal(x, item) for x in container.iterate(self))
                 return ConstantVariable(hit)
             result = found.call_function(self, [item], {})
@@ -702,7 +742,9 @@ class DataModel:
         if isinstance(vt, UserDefinedObjectVariable):
             raw = class_attribute(vt.cls, "__iter__")
             if isinstance(raw, types.FunctionType):
-                return vt.bind(self, "__iter__", raw).call_function(self, [], {})
+                return self._checked_iterator(
+                    vt.bind(self, "__iter__", raw).call_function(self, [], {}).realize()
+                )
         if isinstance(vt, BaseListVariable) and not isinstance(vt, RangeVariable):
             if isinstance(vt, DequeVariable):
                 return DequeIteratorVariable(self, vt)
@@ -716,6 +758,12 @@ class DataModel:
         if isinstance(values, TableWalk):
             return TableIteratorVariable(values, cls, vt)
         return IteratorVariable(iter(values), cls)
+
+    def _checked_iterator(self, vt: VariableTracker) -> VariableTracker:
+        if class_attribute(vt.python_type(), "__next__") is _MISSING:
+            kind = vt.python_type().__name__
+            raise_error(self, TypeError, f"iter() returned non-iterator of type {kind!r}")
+        return vt
 
     def next(self, vt: VariableTracker) -> VariableTracker:
         """next(vt)"""
@@ -735,7 +783,7 @@ class DataModel:
         """The values of an iterator that __iter__ returned."""
         if isinstance(vt, IteratorVariable):
             return vt.iterate(self)
-        return self._iterate_by_next(vt)
+        return self._iterate_by_next(self._checked_iterator(vt.realize()))
 
     def _iterate_by_next(self, vt: VariableTracker) -> Iterator[VariableTracker]:
         while True:

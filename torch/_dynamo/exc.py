@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from torch._dynamo.variables.base import VariableTracker
 
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
 class TorchDynamoException(RuntimeError):
     """What all of them are."""
 
@@ -247,9 +250,19 @@ def is_of_signal(error: BaseException) -> bool:
     return False
 
 
-def forget_frames(error: BaseException | None) -> None:
-    """Takes the tracebacks from an exception that is kept, and from those that led to it."""
-    while error is not None and error.__traceback__ is not None:
+def is_of_tracer(error: BaseException) -> bool:
+    """Whether code of this package raised an exception, and not a function of the program that the
+    trace called."""
+    link = error.__traceback__
+    while link is not None and link.tb_next is not None:
+        link = link.tb_next
+    return link is not None and link.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def forget_frames(error: BaseException | None, handled: BaseException | None) -> None:
+    """Takes the tracebacks from an exception that is kept, and from those that led to it up to the
+    one that the program was handling."""
+    while error is not None and error is not handled and error.__traceback__ is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
 

@@ -123,10 +123,14 @@ class OutputGraph:
         self.known: dict[int, VariableTracker] = {}
         self.keep: list[object] = []
         self._cells: dict[int, CellVariable] = {}
+        # Trackers of existing objects without a source.
+        self.orphans: dict[int, VariableTracker] = {}
         self.symbol_nodes: dict[str, torch.fx.Node] = {}
         self.symbol_inputs: dict[Source, VariableTracker] = {}
         # Tensors and numbers with symbols, for the guards on shapes.
         self.body_start = 0
+        # Where a call began whose effects are of interest; values born later are its own.
+        self.call_start = 0
         self.shape_sources: list[tuple[object, Source, object]] = []
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
@@ -203,6 +207,12 @@ class OutputGraph:
             found = self._cells[id(real)] = CellVariable(name, None, real, source)
             self.keep.append(real)
         return found
+
+    def note_orphan(self, vt: VariableTracker) -> VariableTracker:
+        """A value of the running program to which no source may lead: it must not change."""
+        if vt.source is None and vt.is_mutable():
+            self.orphans[id(vt)] = vt
+        return vt
 
     def distinct_objects(self) -> list[list[Source]]:
         """Sources of objects of a class of which the trace changes one: the code that was traced
@@ -649,6 +659,7 @@ class OutputGraph:
         self.known.clear()
         self.keep.clear()
         self._cells.clear()
+        self.orphans.clear()
         self.generators.clear()
         self.current_frame = None
 

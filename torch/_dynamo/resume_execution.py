@@ -62,9 +62,9 @@ def needed_first(origin: types.CodeType) -> str | None:
 
 
 def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]) -> types.CodeType:
-    from torch._dynamo.opcodes import Instruction, decode, encode
+    from torch._dynamo.opcodes import Instruction, encode
 
-    base = Program(origin, decode(origin))
+    base = program_of(origin)
     stack = [f"___stack{i}" for i in range(depth)]
     first, rest = parted(origin, names)
     head: list[Instruction] = [

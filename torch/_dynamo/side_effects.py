@@ -12,6 +12,7 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.user_defined import (
     DELETED,
     UserDefinedObjectVariable,
+    is_behind_descriptor,
 )
 
 if TYPE_CHECKING:
@@ -149,12 +150,16 @@ class SideEffects:
             vt.contents.write_back(cg, target)
         setter = cg.const(_own_setattr(vt.cls))
         for name, value in vt.attrs.items():
+            hidden = is_behind_descriptor(vt.cls, name)
             if value is DELETED or name in vt.stored_again:
-                cg.effect(f"object.__delattr__({target}, {name!r})")
+                deleted = f"del {target}.__dict__[{name!r}]"
+                plain = f"object.__delattr__({target}, {name!r})"
+                cg.effect(deleted if hidden else plain)
             if value is DELETED:
                 continue
-            if isinstance(vt.value, torch.nn.Module) and not isinstance(
-                vt.value.__dict__.get(name), types.MappingProxyType
+            if hidden or (
+                isinstance(vt.value, torch.nn.Module)
+                and not isinstance(vt.value.__dict__.get(name), types.MappingProxyType)
             ):
                 cg.effect(f"{target}.__dict__[{name!r}] = {cg.expr(value)}")
             else:

@@ -905,25 +905,25 @@ def CHECK_EXC_MATCH(self: Frame, ins: Instruction) -> None:
 
 def BEFORE_WITH(self: Frame, ins: Instruction) -> None:
     manager = self.stack.pop()
+    enter = special_method(self, manager, "__enter__")
     leave = special_method(self, manager, "__exit__")
-    entered = special_method(self, manager, "__enter__").call_function(self, [], {})
+    entered = enter.call_function(self, [], {})
     self.stack.append(leave)
     self.stack.append(entered)
 
 
 def special_method(self: Frame, obj: VariableTracker, name: str) -> VariableTracker:
     """A special method, as statements look for it."""
-    found = (
-        obj.special(self, name)
-        if isinstance(obj, UserDefinedObjectVariable)
-        else (obj.getattr(self, name))
-    )
+    found = None
+    if isinstance(obj, UserDefinedObjectVariable):
+        found = obj.special(self, name)
+    elif not isinstance(obj, ConstantVariable) or hasattr(type(obj.value), name):
+        found = obj.getattr(self, name)
     if found is None:
-        raise_error(
-            self,
-            TypeError,
-            f"{obj.python_type().__name__!r} object does not support the context manager protocol",
-        )
+        kind = obj.python_type().__name__
+        text = f"{kind!r} object does not support the context manager protocol"
+        missed = " (missed __exit__ method)" if name == "__exit__" else ""
+        raise_error(self, TypeError, text + missed)
     return found
 
 

@@ -4,6 +4,7 @@ returns the code that takes the frame's place, with its guards. Graph breaks are
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 import traceback
 import types
@@ -24,6 +25,7 @@ from torch._dynamo.exc import (
     TorchRuntimeError,
     Unsupported,
     forget_frames,
+    is_of_tracer,
     with_user_code,
 )
 from torch._dynamo.guards import GuardRecord
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
 
+log = logging.getLogger("torch._dynamo")
 # What a size that varied becomes (config.automatic_dynamic_shapes_mark_as).
 _MARK_AS = {
     "dynamic": DimDynamic.DUCK,
@@ -229,7 +232,20 @@ class RootFrame(Frame):
                 raise
             except Exception as error:
                 error.frames = getattr(error, "frames", None) or self.user_stack()
+                self._leave_to_python(error)
                 raise
+
+    def _leave_to_python(self, error: Exception) -> None:
+        """Breaks at an instruction on which the tracer itself failed: Python knows what it does."""
+        if self.out.options.fullgraph or self.out.error_on_break or not is_of_tracer(error):
+            return
+        text = f"{type(error).__name__}: {error}"
+        log.warning(
+            "the tracer failed, which is a fault of it, and leaves this to Python: %s", text
+        )
+        found = GraphBreak("Fault of the tracer", text, "Dynamo failed on this instruction.", ())
+        found.frames = error.frames
+        self._cannot(found)
 
     def _cannot(self, error: Unsupported) -> None:
         if self.out.options.fullgraph or self.out.error_on_break:
@@ -579,6 +595,7 @@ def translate(
     if code.co_flags & 0x2A0:
         raise SkipFrame("generators and coroutines are not compiled")
     restart: RestartWithBreak | None = None
+    handled = sys.exc_info()[1]
     for _ in range(3):
         try:
             found = _attempt(code, fn_globals, closure, values, options, restart)
@@ -587,6 +604,6 @@ def translate(
         except RestartWithBreak as again:
             restart = again
             # Frames of the program would live as long as tracebacks of the trace.
-            forget_frames(restart)
-            forget_frames(restart.reason)
+            forget_frames(restart, handled)
+            forget_frames(restart.reason, handled)
     raise SkipFrame("the trace does not come to the same place twice")

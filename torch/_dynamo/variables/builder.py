@@ -495,8 +495,8 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
     if isinstance(value, functools._lru_cache_wrapper):
         if not isinstance(value.__wrapped__, types.FunctionType):
             return UnknownVariable(value, source)
-        if source is not None and not source.name().startswith("L["):
-            _guard(tx, source, "ID_MATCH", value)
+        # Its function, with what that refers to, is this one's alone.
+        _guard(tx, source, "ID_MATCH", value)
         return CachedFunctionVariable(value)
     if isinstance(value, BaseException):
         _guard(tx, source, "TYPE_MATCH", cls)

@@ -126,6 +126,14 @@ def _isinstance(tx: Frame, vt: VariableTracker, kinds: VariableTracker) -> Varia
                 if found:
                     return TRUE
                 continue
+            if own is kind:
+                return TRUE
+            if _is_of_program(custom):
+                check = VariableTracker.build(tx, custom)
+                found = check.call_function(tx, [VariableTracker.build(tx, kind), vt], {})
+                if tx.truth(found):
+                    return TRUE
+                continue
             if not _abstract_check(own, kind):
                 continue
             return TRUE
@@ -134,6 +142,12 @@ def _isinstance(tx: Frame, vt: VariableTracker, kinds: VariableTracker) -> Varia
         if isinstance(kind, types.UnionType) and issubclass(own, kind):
             return TRUE
     return FALSE
+
+
+def _is_of_program(check: types.FunctionType) -> bool:
+    """Whether the program defines a check, and not a library such as abc or typing."""
+    standard = str(check.__module__).partition(".")[0] in sys.stdlib_module_names
+    return not standard and not trace_rules.is_library_file(check.__code__.co_filename)
 
 
 def _isinstance_of_fake(vt: TensorVariable, kind: type) -> bool:
@@ -152,7 +166,20 @@ def _abstract_check(own: type, kind: type) -> bool:
 
 @handler(issubclass)
 def _issubclass(tx: Frame, a: VariableTracker, b: VariableTracker) -> VariableTracker:
-    return fold(tx, issubclass, [a, b], {}) or NONE
+    known = a.is_python_constant() and b.is_python_constant()
+    wanted = b.as_python_constant() if known else ()
+    for kind in wanted if isinstance(wanted, tuple) else (wanted,):
+        custom = getattr(type(kind), "__subclasscheck__", None)
+        if isinstance(custom, types.FunctionType) and _is_of_program(custom):
+            unimplemented("issubclass", f"{a!r}, {b!r}", "a check that the program defines")
+    return _folded(tx, issubclass, [a, b], {})
+
+
+def _folded(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    found = fold(tx, fn, args, kwargs)
+    if found is None:
+        unimplemented(fn.__name__, f"{args}, {kwargs}", "an argument is not known while tracing")
+    return found
 
 
 @handler(callable)
@@ -318,7 +345,15 @@ def _pow(
 ) -> VariableTracker:
     if mod is None:
         return tx.binary(operator.pow, a, b)
-    return fold(tx, pow, [a, b, mod], {}) or NONE
+    if mod.is_same(NONE):
+        return tx.binary(operator.pow, a, b)
+    if isinstance(a, UserDefinedObjectVariable):
+        found = a.special(tx, "__pow__")
+        if found is not None:
+            result = found.call_function(tx, [b, mod], {})
+            if result.is_same(ConstantVariable(NotImplemented)) is False:
+                return result
+    return _folded(tx, pow, [a, b, mod], {})
 
 
 @handler(round)
@@ -493,14 +528,29 @@ def _truth(tx: Frame, a: VariableTracker) -> VariableTracker:
 def _length_hint(
     tx: Frame, a: VariableTracker, default: VariableTracker | None = None
 ) -> VariableTracker:
-    return tx.length(a)
+    try:
+        return tx.length(a)
+    except ObservedException as error:
+        if not issubclass(error.value.python_type(), TypeError):
+            raise
+    if not isinstance(a, UserDefinedObjectVariable):
+        if class_attribute(a.python_type(), "__length_hint__") is not _MISSING:
+            unimplemented("length hint", repr(a), "how many values are left is not known")
+    else:
+        found = a.special(tx, "__length_hint__")
+        if found is not None:
+            hint = found.call_function(tx, [], {})
+            if not issubclass(hint.python_type(), int):
+                unimplemented("length hint", repr(hint), "an object instead of a number")
+            return hint
+    return ConstantVariable(0) if default is None else default
 
 
 @handler(operator.index)
 def _index(tx: Frame, a: VariableTracker) -> VariableTracker:
     if isinstance(a, SymNodeVariable):
         return a
-    return ConstantVariable(operator.index(tx.as_index(a)))
+    return ConstantVariable(tx.as_integer(a))
 
 
 # ---- functools, itertools, copy, inspect
@@ -647,7 +697,7 @@ def _deep(tx: Frame, vt: VariableTracker, memo: dict[int, VariableTracker]) -> V
 
 @handler(collections.namedtuple)
 def _namedtuple(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    return fold(tx, collections.namedtuple, list(args), kwargs) or NONE
+    return _folded(tx, collections.namedtuple, list(args), kwargs)
 
 
 @handler(itertools.tee)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import inspect
 import itertools
 import operator
 import random
@@ -53,6 +54,7 @@ from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
     UserDefinedObjectVariable,
     class_attribute,
+    class_function_source,
 )
 
 if TYPE_CHECKING:
@@ -170,8 +172,12 @@ def initialise(tx: Frame, obj: VariableTracker, args: Args, kwargs: Kwargs) -> V
     """obj.__init__(...)"""
     init = class_attribute(obj.python_type(), "__init__")
     if isinstance(init, types.FunctionType):
-        function = VariableTracker.build(tx, init)
-        function.call_function(tx, [obj, *args], kwargs)
+        source = class_function_source(tx, obj.python_type(), "__init__", init)
+        function = VariableTracker.build(tx, init, source)
+        result = function.call_function(tx, [obj, *args], kwargs).realize()
+        if result.is_same(NONE) is False:
+            kind = result.python_type().__name__
+            raise_error(tx, TypeError, f"__init__() should return None, not {kind!r}")
     elif isinstance(obj, ExceptionVariable):
         obj.args = list(args)
     elif init is object.__init__:
@@ -206,6 +212,11 @@ def new_object(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTrac
         return UnspecializedNNModuleVariable(cls)
     if is_namedtuple(cls):
         return NamedTupleVariable(args[0].unpack(tx), cls)
+    if inspect.isabstract(cls):
+        try:
+            object.__new__(cls)
+        except TypeError as error:
+            raise_observed(tx, error)
     obj = UserDefinedObjectVariable(cls)
     for base, make in _CONTENTS:
         if issubclass(cls, base):
@@ -237,19 +248,13 @@ def is_namedtuple(cls: type) -> bool:
 
 def _namedtuple(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
     fields = cls._fields
-    values = dict(zip(fields, args, strict=False))
-    if len(args) > len(fields):
-        raise_error(tx, TypeError, f"{cls.__name__}() takes {len(fields)} arguments")
-    for name, value in kwargs.items():
-        if name not in fields or name in values:
-            raise_error(
-                tx, TypeError, f"{cls.__name__}() got an unexpected keyword argument {name!r}"
-            )
-        values[name] = value
+    try:
+        cls(*(None for _ in args), **dict.fromkeys(kwargs))
+    except TypeError as error:
+        raise_observed(tx, error)
+    values = {**dict(zip(fields, args, strict=False)), **kwargs}
     for name in fields:
         if name not in values:
-            if name not in cls._field_defaults:
-                raise_error(tx, TypeError, f"{cls.__name__}() missing argument: {name!r}")
             values[name] = VariableTracker.build(tx, cls._field_defaults[name])
     return NamedTupleVariable([values[name] for name in fields], cls)
 
@@ -364,14 +369,11 @@ def _enumerate(
 ) -> VariableTracker:
     first = 0 if start is None else tx.as_index(start)
     inner = tx.make_iterator(iterable)
-    return iterators.EnumerateVariable(inner, _iter(tx, inner), first)
+    return iterators.EnumerateVariable(inner, tx.iterate_result(inner), first)
 
 
 def _iter(tx: Frame, vt: VariableTracker) -> object:
-    made = tx.make_iterator(vt)
-    if isinstance(made, IteratorVariable):
-        return made.iterate(tx)
-    return tx.iterate_result(made)
+    return tx.iterate_result(tx.make_iterator(vt))
 
 
 def _is_pure_iterable(vt: VariableTracker) -> bool:
@@ -395,21 +397,21 @@ def _compress(tx: Frame, data: VariableTracker, selectors: VariableTracker) -> V
 def _zip(tx: Frame, *args: VariableTracker, strict: VariableTracker = FALSE) -> VariableTracker:
     parts = [tx.make_iterator(a) for a in args]
     exact = tx.truth(strict)
-    values = iterators.zip_values(tx, [_iter(tx, p) for p in parts], exact)
+    values = iterators.zip_values(tx, [tx.iterate_result(p) for p in parts], exact)
     return CallIteratorVariable(values, zip, parts, {"strict": True} if exact else None)
 
 
 @rule(map)
 def _map(tx: Frame, fn: VariableTracker, *args: VariableTracker) -> VariableTracker:
     parts = [tx.make_iterator(a) for a in args]
-    values = iterators.map_values(tx, fn, [_iter(tx, p) for p in parts])
+    values = iterators.map_values(tx, fn, [tx.iterate_result(p) for p in parts])
     return CallIteratorVariable(values, map, [fn, *parts])
 
 
 @rule(filter)
 def _filter(tx: Frame, fn: VariableTracker, items: VariableTracker) -> VariableTracker:
     inner = tx.make_iterator(items)
-    values = iterators.filter_values(tx, fn, _iter(tx, inner))
+    values = iterators.filter_values(tx, fn, tx.iterate_result(inner))
     return CallIteratorVariable(values, filter, [fn, inner])
 
 
@@ -449,7 +451,15 @@ def _super(tx: Frame, *args: VariableTracker) -> VariableTracker:
         first = tx.program.origin.co_varnames[0]
         obj = tx.locals.get(first) or tx.cells[first].load(tx)
         args = (cell.load(tx), obj.realize())
-    return SuperVariable(args[0].as_python_constant(), args[1])
+    start, obj = args[0].as_python_constant(), args[1]
+    if not isinstance(start, type):
+        kind = type(start).__name__
+        raise_error(tx, TypeError, f"super() argument 1 must be a type, not {kind}")
+    is_class = isinstance(obj, UserDefinedClassVariable) and issubclass(obj.value, start)
+    if not is_class and not issubclass(obj.python_type(), start):
+        text = "super(type, obj): obj must be an instance or subtype of type"
+        raise_error(tx, TypeError, text)
+    return SuperVariable(start, obj)
 
 
 @rule(bool)
@@ -502,7 +512,9 @@ _RULES[complex] = _number(complex, "__complex__")
 def _str(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
     if len(args) == 1 and not kwargs:
         return tx.text(args[0], "__str__")
-    return fold(tx, str, list(args), kwargs) or NONE
+    return fold(tx, str, list(args), kwargs) or unimplemented(
+        "constructor", f"str({args})", "an argument is not known while tracing"
+    )
 
 
 @rule(functools.partial)
@@ -666,7 +678,7 @@ def _filterfalse(tx: Frame, fn: VariableTracker, vt: VariableTracker) -> Variabl
 def _groupby(tx: Frame, vt: VariableTracker, key: VariableTracker | None = None) -> VariableTracker:
     if key is not None and key.is_same(NONE):
         key = None
-    return IteratorVariable(iterators.groups(tx, _iter(tx, vt), key), itertools.groupby, False)
+    return IteratorVariable(iterators.Groups(tx, _iter(tx, vt), key), itertools.groupby, False)
 
 
 # ---- methods of classes that C code defines

@@ -38,7 +38,12 @@ class ConstDictVariable(VariableTracker):
         tx: Frame, pairs: list[tuple[VariableTracker, VariableTracker]], cls: type = dict
     ) -> ConstDictVariable:
         """A new dictionary of these pairs."""
-        return ConstDictVariable({k.hash_key(tx): (k, v) for k, v in pairs}, cls=cls)
+        items: Entries = {}
+        for key, value in pairs:
+            hashed = key.hash_key(tx)
+            kept = items.setdefault(hashed, (key, value))
+            items[hashed] = (kept[0], value)
+        return ConstDictVariable(items, cls=cls)
 
     def describe(self) -> str:
         return f"{len(self.items)} entries"
@@ -89,7 +94,11 @@ class ConstDictVariable(VariableTracker):
         return value
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
-        return TableWalk(tx, self.items, lambda hashed: self.items[hashed][0])
+        return TableWalk(tx, self.items, lambda hashed: self.items[hashed][0], self.ordered_name())
+
+    def ordered_name(self) -> str | None:
+        """The name of an OrderedDict, which says otherwise what changed while it was walked."""
+        return "OrderedDict" if issubclass(self.cls, collections.OrderedDict) else None
 
     def unpack(self, tx: Frame) -> Args:
         return [key for key, _ in self.items.values()]
@@ -366,7 +375,7 @@ class DictViewVariable(VariableTracker):
         yield self.base
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
-        return TableWalk(tx, self.base.items, self._entry)
+        return TableWalk(tx, self.base.items, self._entry, self.base.ordered_name())
 
     def _entry(self, hashed: object) -> VariableTracker:
         if self.kind == "keys":

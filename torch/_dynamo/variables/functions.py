@@ -54,12 +54,15 @@ class CellVariable(VariableTracker):
                 return None
             source = AttrSource(self.source, "cell_contents") if self.source else None
             self.contents = VariableTracker.build(tx, value, source)
+            tx.out.note_orphan(self.contents)
         return None if self.contents is None else self.contents.realize()
 
     def store(self, tx: Frame, value: VariableTracker | None) -> None:
         """Puts a value into it."""
         tx.check_inside(self)
-        if self.real is not None and not self.changed:
+        if self.real is None:
+            tx.note_new(self)
+        elif not self.changed:
             tx.out.side_effects.note_cell(self)
         self.contents = value
         self.changed = True
@@ -248,14 +251,16 @@ class UserFunctionVariable(BaseUserFunctionVariable):
     def defaults(self, tx: Frame) -> Args:
         values = self.fn.__defaults__ or ()
         return [
-            VariableTracker.build(tx, value, self._part("__defaults__", i))
+            tx.out.note_orphan(VariableTracker.build(tx, value, self._part("__defaults__", i)))
             for i, value in enumerate(values)
         ]
 
     def kwdefaults(self, tx: Frame) -> Kwargs:
         values = self.fn.__kwdefaults__ or {}
         return {
-            name: VariableTracker.build(tx, value, self._part("__kwdefaults__", name))
+            name: tx.out.note_orphan(
+                VariableTracker.build(tx, value, self._part("__kwdefaults__", name))
+            )
             for name, value in values.items()
         }
 
@@ -332,9 +337,9 @@ class CachedFunctionVariable(UserFunctionVariable):
         VariableTracker.setattr(self, tx, name, value)
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
-        before = tx.out.side_effects.count()
-        result = super().call_function(tx, args, kwargs)
-        if tx.out.side_effects.count() != before and not tx.out.options.fullgraph:
+        call = super().call_function
+        result, changed = tx.with_effects(lambda: call(tx, args, kwargs))
+        if changed and not tx.out.options.fullgraph:
             unimplemented("functools.lru_cache", repr(self), "a cached function changes something")
         return result
 

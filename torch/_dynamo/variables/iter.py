@@ -344,21 +344,48 @@ def accumulate_values(
         yield total
 
 
-def groups(tx: Frame, it: Iterator, key: VariableTracker | None) -> Iterator[VariableTracker]:
-    """itertools.groupby; each group is whole."""
-    current: VariableTracker | None = None
-    members: Args = []
-    for item in it:
-        item = item.realize()
-        mark = item if key is None else key.call_function(tx, [item], {})
-        if current is not None and not tx.same_or_equal(mark, current):
-            yield TupleVariable([current, IteratorVariable(iter(members), itertools._grouper)])
-            members = []
-        if not members:
-            current = mark
-        members.append(item)
-    if current is not None:
-        yield TupleVariable([current, IteratorVariable(iter(members), itertools._grouper)])
+class Groups:
+    """itertools.groupby. The groups share its iterator: the next one begins where the last was left
+    and ends it."""
+
+    def __init__(self, tx: Frame, it: Iterator, key: VariableTracker | None) -> None:
+        self._tx, self._it, self._key = tx, it, key
+        # The value that was read last and its mark, and the mark of the group.
+        self._value: VariableTracker | None = None
+        self._mark: VariableTracker | None = None
+        self._target: VariableTracker | None = None
+        self._group = 0
+
+    def __iter__(self) -> Groups:
+        return self
+
+    def __next__(self) -> VariableTracker:
+        self._group += 1
+        while self._mark is None or (
+            self._target is not None and self._tx.same_or_equal(self._target, self._mark)
+        ):
+            self._step()
+        self._target = self._mark
+        members = IteratorVariable(self._members(self._group), itertools._grouper, False)
+        return TupleVariable([self._target, members])
+
+    def _step(self) -> None:
+        value = next(self._it).realize()
+        key = self._key
+        self._mark = value if key is None else key.call_function(self._tx, [value], {}).realize()
+        self._value = value
+
+    def _members(self, group: int) -> Iterator[VariableTracker]:
+        while self._group == group:
+            if self._value is None:
+                try:
+                    self._step()
+                except StopIteration:
+                    return
+            if not self._tx.same_or_equal(self._target, self._mark):
+                return
+            value, self._value = self._value, None
+            yield value
 
 
 def stops(error: ObservedException) -> bool:

@@ -55,10 +55,17 @@ class ObjectKey:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ObjectKey):
-            return self.vt is other.vt or self.tx.equal(self.vt, other.vt)
+            return self.vt is other.vt or self._equals(other.vt)
         if isinstance(other, IdentityKey):
             return False
-        return self.tx.equal(self.vt, ConstantVariable(other))
+        return self._equals(ConstantVariable(other))
+
+    def _equals(self, other: VariableTracker) -> bool:
+        found, changed = self.tx.with_effects(lambda: self.tx.equal(self.vt, other))
+        if changed:
+            # Tables of the trace and of the code after it call this at other times.
+            unimplemented("equality", repr(self.vt), "its `__eq__` changes something")
+        return found
 
 
 class PythonModuleVariable(KnownObjectVariable):

@@ -77,10 +77,12 @@ class TableWalk:
         try:
             key = next(self._keys)
         except RuntimeError as error:
-            if self._name is not None and "keys changed" in str(error):
+            if self._name == "Set" and "keys changed" in str(error):
                 unimplemented("iteration", self._name, "its members changed meanwhile")
-            if self._name is not None:
-                error = RuntimeError(f"{self._name} changed size during iteration")
+            if self._name == "Set":
+                error = RuntimeError("Set changed size during iteration")
+            elif self._name is not None:
+                error = RuntimeError(f"{self._name} mutated during iteration")
             raise_observed(self._tx, error)
         self.taken += 1
         return self._entry(key)
@@ -143,13 +145,19 @@ class SetVariable(VariableTracker):
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
         kind = "Set"
-        if not self.is_python_constant():
+        if not self._is_ordered():
             # The order of objects depends on their addresses.
             return TableWalk(tx, self.items, self.items.__getitem__, kind)
         if self.source is not None and len(self.entry) > 1:
             order = [item.as_python_constant() for item in self.entry.values()]
             tx.out.guard(self.source, "SET_ORDER", order)
         return TableWalk(tx, self.order, self.items.__getitem__)
+
+    def _is_ordered(self) -> bool:
+        """Whether the hash values are those of the running program."""
+        from torch._dynamo.variables.misc import ObjectKey
+
+        return all(type(k) is ObjectKey or v.is_python_constant() for k, v in self.items.items())
 
     def unpack(self, tx: Frame) -> Args:
         return list(self.iterate(tx))
@@ -229,7 +237,7 @@ class SetVariable(VariableTracker):
             if not self.items:
                 raise_error(tx, KeyError, "pop from an empty set")
             walk = self.iterate(tx)
-            hashed = self.order.pop() if self.is_python_constant() else next(walk).hash_key(tx)
+            hashed = self.order.pop() if self._is_ordered() else next(walk).hash_key(tx)
             first = self.items[hashed]
         else:
             hashed = args[0].hash_key(tx)
@@ -277,7 +285,7 @@ class SetVariable(VariableTracker):
         self._algebra(tx, SET_OPERATORS[op], [other])
 
     def reconstruct(self, cg: Codegen) -> str:
-        keys = self.order if self.is_python_constant() else self.items
+        keys = self.order if self._is_ordered() else self.items
         members = ", ".join(cg.expr(self.items[key]) for key in keys)
         return f"{cg.const(self.cls)}([{members}])"
 

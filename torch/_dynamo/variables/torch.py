@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from torch._dynamo.symbolic_convert import Frame
 
 
+_signature = functools.cache(inspect.signature)
+
+
 def call(
     tx: Frame, rule: object, fn: VariableTracker, value: object, args: Args, kwargs: Kwargs
 ) -> VariableTracker:
@@ -49,7 +52,7 @@ def call(
         return call_in_graph(tx, value, args, kwargs)
     if callable(rule):
         try:
-            inspect.signature(rule).bind(tx, *args, **kwargs)
+            _signature(rule).bind(tx, *args, **kwargs)
         except TypeError as error:
             raise_observed(tx, TypeError(f"{getattr(value, '__name__', value)}(): {error}"))
         return rule(tx, *args, **kwargs)

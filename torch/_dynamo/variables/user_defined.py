@@ -242,8 +242,11 @@ class UserDefinedObjectVariable(VariableTracker):
     def _own_source(self, name: str) -> Source | None:
         if self.source is None:
             return None
-        if hasattr(type(class_attribute(self.cls, name)), "__get__"):
-            # A descriptor of the class stands behind it, which no guard may run.
+        custom = (class_attribute(self.cls, n) for n in ("__getattr__", "__getattribute__"))
+        if hasattr(type(class_attribute(self.cls, name)), "__get__") or any(
+            isinstance(function, types.FunctionType) for function in custom
+        ):
+            # A descriptor or method of the class stands behind it, which no guard may run.
             return GetItemSource(AttrSource(self.source, "__dict__"), name)
         return AttrSource(self.source, name)
 
@@ -305,7 +308,8 @@ class UserDefinedObjectVariable(VariableTracker):
     def _from_data_descriptor(self, tx: Frame, name: str, raw: object) -> VariableTracker | None:
         if isinstance(raw, property):
             if raw.fget is None:
-                raise_error(tx, AttributeError, f"property {name!r} has no getter")
+                text = f"property {name!r} of {self.cls.__qualname__!r} object has no getter"
+                raise_error(tx, AttributeError, text)
             getter = VariableTracker.build(tx, raw.fget)
             return getter.call_function(tx, [self], {})
         if isinstance(raw, types.MemberDescriptorType):
@@ -425,8 +429,10 @@ class UserDefinedObjectVariable(VariableTracker):
     def _guard_class_attribute(
         self, tx: Frame, name: str, raw: types.FunctionType
     ) -> Source | None:
-        if self.source is None or trace_rules.is_library_file(raw.__code__.co_filename):
+        if trace_rules.is_library_file(raw.__code__.co_filename):
             return None
+        if self.source is None:
+            return class_function_source(tx, self.cls, name, raw)
         from torch._dynamo.source import ClassDictSource
 
         source = ClassDictSource(TypeSource(self.source), name, _owner(self.cls, name))
@@ -449,7 +455,7 @@ class UserDefinedObjectVariable(VariableTracker):
                 raise_error(
                     tx,
                     AttributeError,
-                    f"property {name!r} of {self.cls.__name__!r} object has no setter",
+                    f"property {name!r} of {self.cls.__qualname__!r} object has no setter",
                 )
             VariableTracker.build(tx, raw.fset).call_function(tx, [self, value], {})
             return
@@ -614,25 +620,33 @@ class UserDefinedObjectVariable(VariableTracker):
         found.call_function(tx, [key, value], {})
 
     def truth(self, tx: Frame) -> bool | VariableTracker:
-        for name in ("__bool__", "__len__"):
-            found = self.special(tx, name)
-            if found is not None:
-                result = found.call_function(tx, [], {})
-                if not result.is_python_constant():
-                    return result
-                value = result.as_python_constant()
-                if name == "__bool__" and not isinstance(value, bool):
-                    kind = type(value).__name__
-                    raise_error(tx, TypeError, f"__bool__ should return bool, returned {kind}")
-                return bool(value)
-        return True
+        found = self.special(tx, "__bool__")
+        if found is None:
+            if self.special(tx, "__len__") is None:
+                return True
+            result = self.length(tx)
+            return bool(result.value) if type(result) is ConstantVariable else result
+        result = found.call_function(tx, [], {})
+        if not result.is_python_constant():
+            return result
+        value = result.as_python_constant()
+        if not isinstance(value, bool):
+            kind = type(value).__name__
+            raise_error(tx, TypeError, f"__bool__ should return bool, returned {kind}")
+        return value
 
     def length(self, tx: Frame) -> VariableTracker:
         """len(obj)"""
         found = self.special(tx, "__len__")
         if found is None:
             raise_error(tx, TypeError, f"object of type {self.cls.__name__!r} has no len()")
-        return found.call_function(tx, [], {})
+        result = found.call_function(tx, [], {})
+        if not result.is_python_constant() and not isinstance(result, UserDefinedObjectVariable):
+            return result
+        value = tx.as_integer(result)
+        if value < 0:
+            raise_error(tx, ValueError, "__len__() should return >= 0")
+        return ConstantVariable(value)
 
     def hash_key(self, tx: Frame) -> object:
         from torch._dynamo.variables.misc import IdentityKey, ObjectKey
@@ -641,8 +655,14 @@ class UserDefinedObjectVariable(VariableTracker):
         if raw is None:
             raise_error(tx, TypeError, f"unhashable type: {self.cls.__name__!r}")
         if isinstance(raw, types.FunctionType):
-            code = self.bind(tx, "__hash__", raw).call_function(tx, [], {})
-            return ObjectKey(tx, self, code.as_python_constant())
+            function = self.bind(tx, "__hash__", raw)
+            code, changed = tx.with_effects(lambda: function.call_function(tx, [], {}).realize())
+            if changed:
+                # Tables of the trace and of the code after it call this at other times.
+                unimplemented("hash", repr(self), "its `__hash__` changes something")
+            if not issubclass(code.python_type(), int):
+                raise_error(tx, TypeError, "__hash__ method should return an integer")
+            return ObjectKey(tx, self, hash(code.as_python_constant()))
         if self.contents is not None:
             return self.contents.hash_key(tx)
         return IdentityKey(self)
@@ -651,6 +671,27 @@ class UserDefinedObjectVariable(VariableTracker):
         if self.value is not None and self.source is None:
             return cg.const(self.value)
         return cg.new_object(self)
+
+
+def class_function_source(
+    tx: Frame, cls: type, name: str, raw: types.FunctionType
+) -> Source | None:
+    """Where the running program finds a function of a class of which the trace makes an object.
+    Only what the function keeps, its cells and default values, needs that."""
+    base = tx.out.class_sources.get(cls)
+    if base is None or not (raw.__closure__ or raw.__defaults__ or raw.__kwdefaults__):
+        return None
+    from torch._dynamo.source import ClassDictSource
+
+    return ClassDictSource(base, name, _owner(cls, name))
+
+
+def is_behind_descriptor(cls: type, name: str) -> bool:
+    """Whether an attribute in the dictionary of an object lies behind a descriptor of its class,
+    which setting it would call."""
+    raw = class_attribute(cls, name)
+    setters = (class_attribute(type(raw), method) for method in ("__set__", "__delete__"))
+    return isinstance(raw, property) or any(isinstance(s, types.FunctionType) for s in setters)
 
 
 def is_data_descriptor(raw: object) -> bool:
