@@ -353,3 +353,13 @@ def test_fault_of_the_tracer_leaves_the_instruction_to_python(monkeypatch):
     assert counter.frame_count == 1
     with pytest.raises(torch._dynamo.exc.InternalTorchDynamoError, match="not callable"):
         torch.compile(lambda x: (x + 1, 3 in [1]), backend="eager", fullgraph=True)(torch.ones(1))
+
+
+def test_keywords_that_are_numbers_raise_with_symbolic_numbers_too():
+    def program(x, n):
+        return attempt(lambda: dict(**{n + 1: 1})), x + n
+
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="eager")
+    for n in (3, 4, 5):
+        assert compiled(torch.ones(1), n)[0] == ("TypeError", "keywords must be strings")

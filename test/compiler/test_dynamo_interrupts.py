@@ -117,6 +117,45 @@ def alarms() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+class Interrupt:
+    """A tracer that raises where a context is entered or left, as the handler of a signal may: the
+    interpreter asks for signals where a function begins."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.count = at, 0
+
+    def __call__(self, frame: types.FrameType, event: str, arg: object) -> None:
+        if event == "call" and frame.f_code.co_name in ("__enter__", "__exit__"):
+            self.count += 1
+            if self.count == self.at:
+                raise KeyboardInterrupt
+
+
+def interrupted(at: int) -> int:
+    """Compiles and raises at that call; how many there were."""
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="eager")
+    tracer, before = Interrupt(at), sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        compiled(X, Holder())
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return tracer.count
+
+
+@pytest.mark.slow
+def test_interrupt_while_contexts_of_a_compilation_are_left_leaves_nothing() -> None:
+    wanted = program(X, Holder())
+    before = state()
+    for at in range(1, interrupted(0) + 1):
+        interrupted(at)
+        assert state() == before, at
+    assert torch.equal(torch.compile(program, backend="eager")(X, Holder()), wanted)
+
+
 def test_signal_in_the_middle_of_compiled_code_is_the_programs_exception(alarms: None) -> None:
     def slow(gm: torch.fx.GraphModule, inputs: list) -> Callable:
         def run(*args: object) -> object:

@@ -146,6 +146,8 @@ class FrameCompiler:
     ) -> CompiledEntry | bool | None:
         if config.disable or (_is_layer(fn_globals, values) and code not in self.wrapped):
             return False
+        from torch._dynamo.thread_settings import ThreadSettings
+
         backend = _stance.backend or self.backend
         before = list(cache.entries)
         with _compiling:
@@ -153,11 +155,17 @@ class FrameCompiler:
                 found = _made_meanwhile(code, closure, values, cache, backend)
                 if found is not None:
                     return found
-            made = self._compile(code, fn_globals, closure, values, cache, backend)
-            if isinstance(made, CompiledEntry):
-                # Before another thread comes to ask.
-                cache.entries.insert(0, made)
-            return made
+            # Some settings are the process's: those of before are there under the lock.
+            settings = ThreadSettings()
+            try:
+                made = self._compile(code, fn_globals, closure, values, cache, backend)
+                if isinstance(made, CompiledEntry):
+                    # Before another thread comes to ask.
+                    cache.entries.insert(0, made)
+                return made
+            except BaseException:
+                settings.put_back()
+                raise
 
     def _compile(
         self,

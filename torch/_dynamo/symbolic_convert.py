@@ -689,10 +689,9 @@ def CALL_FUNCTION_EX(self: Frame, ins: Instruction) -> None:
     kwargs = {}
     if ins.arg & 1:
         for key, value in self.pairs(self.stack.pop()):
-            name = self.constant_or_text(key)
-            if not isinstance(name, str):
+            if not issubclass(key.python_type(), str):
                 raise_error(self, TypeError, "keywords must be strings")
-            kwargs[name] = value
+            kwargs[key.as_python_constant()] = value
     given = self.stack.pop()
     if isinstance(given, ConstantVariable) and not isinstance(given.value, str | bytes):
         unimplemented("call", f"*{given!r}", "no iterable stands behind *: Python says so")

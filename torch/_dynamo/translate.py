@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
-from torch import _guards
 from torch._dynamo import compile_log, decorators
 from torch._dynamo.aliases import drop_unread
 from torch._dynamo.bytecode import program_of
@@ -237,7 +236,8 @@ class RootFrame(Frame):
 
     def _leave_to_python(self, error: Exception) -> None:
         """Breaks at an instruction on which the tracer itself failed: Python knows what it does."""
-        if self.out.options.fullgraph or self.out.error_on_break or not is_of_tracer(error):
+        strict = self.out.options.fullgraph or self.out.error_on_break
+        if strict or isinstance(error, NotImplementedError) or not is_of_tracer(error):
             return
         text = f"{type(error).__name__}: {error}"
         log.warning(
@@ -496,7 +496,6 @@ def _attempt(
         None if restart is None else restart.reason,
     )
     made: Translation | None = None
-    outer = _guards._local.tracing_context
     try:
         with _settings(), tracing(out.tracing_context):
             function_modes.take_over_open_modes(frame)
@@ -512,8 +511,6 @@ def _attempt(
             raise
         raise SkipFrame(str(error)) from error
     finally:
-        # Once more without a call: a handler may have raised before the context was left.
-        _guards._local.tracing_context = outer
         frame.forget()
         out.release()
         if made is None:

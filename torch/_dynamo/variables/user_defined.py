@@ -662,7 +662,7 @@ class UserDefinedObjectVariable(VariableTracker):
                 unimplemented("hash", repr(self), "its `__hash__` changes something")
             if not issubclass(code.python_type(), int):
                 raise_error(tx, TypeError, "__hash__ method should return an integer")
-            return ObjectKey(tx, self, hash(code.as_python_constant()))
+            return ObjectKey(tx, self, int(code.as_python_constant()))
         if self.contents is not None:
             return self.contents.hash_key(tx)
         return IdentityKey(self)
