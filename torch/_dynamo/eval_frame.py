@@ -150,22 +150,21 @@ class FrameCompiler:
 
         backend = _stance.backend or self.backend
         before = list(cache.entries)
-        with _compiling:
-            if before != cache.entries:
-                found = _made_meanwhile(code, closure, values, cache, backend)
-                if found is not None:
-                    return found
-            # Some settings are the process's: those of before are there under the lock.
-            settings = ThreadSettings()
-            try:
+        settings = ThreadSettings()
+        try:
+            with _compiling:
+                if before != cache.entries:
+                    found = _made_meanwhile(code, closure, values, cache, backend)
+                    if found is not None:
+                        return found
                 made = self._compile(code, fn_globals, closure, values, cache, backend)
                 if isinstance(made, CompiledEntry):
                     # Before another thread comes to ask.
                     cache.entries.insert(0, made)
                 return made
-            except BaseException:
-                settings.put_back()
-                raise
+        except BaseException:
+            settings.put_back()
+            raise
 
     def _compile(
         self,
