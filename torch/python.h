@@ -19,7 +19,7 @@ namespace py = pybind11;
 
 namespace torch::python {
 
-const Bridge& bridge();
+C10_HIDDEN const Bridge& bridge();
 
 // An error of this library on its way out of a function of an extension is the Python exception
 // that the library's own functions raise.
@@ -32,8 +32,9 @@ inline void translate_error(std::exception_ptr error) {
 }
 
 // The table of torch._C, which is imported at the first use. Throws when this extension was
-// compiled for another version of it.
-inline const Bridge& bridge() {
+// compiled for another version of it. Hidden, because each extension registers a translator of its
+// own: what one of them remembers must not be the others'.
+C10_HIDDEN inline const Bridge& bridge() {
   static const Bridge* const table = [] {
     const py::object capsule = py::module_::import("torch._C").attr("_bridge");
     const auto* found =

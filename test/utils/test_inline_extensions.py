@@ -219,6 +219,23 @@ def test_error_thrown_in_the_extension_keeps_its_python_type(extension) -> None:
         extension.standard_error()
 
 
+def test_errors_of_a_second_extension_keep_their_python_type(extension, tmp_path) -> None:
+    with pytest.raises(IndexError):
+        extension.bad_index(torch.ones(1))
+    text = """
+    torch::Tensor refuse(torch::Tensor x) { TORCH_CHECK_VALUE(false, "never ", x.dim()); }
+    """
+    second = cpp_extension.load_inline(
+        "second_inline",
+        text,
+        functions=["refuse"],
+        extra_cflags=["-O0", "-fvisibility=default"],
+        build_directory=str(tmp_path),
+    )
+    with pytest.raises(ValueError, match="never 1"):
+        second.refuse(torch.ones(1))
+
+
 def test_functions_that_give_up_the_interpreters_lock(extension) -> None:
     assert extension.without_lock(torch.ones(2), False).tolist() == [2.0, 2.0]
     with pytest.raises(ValueError, match="failed without the lock"):

@@ -40,6 +40,8 @@ def longest_folder(path: str, folders: list[str]) -> str | None:
 
 def included_path(spelling: str) -> str:
     """The source path an include spells; generated headers count as if they lay there too."""
+    # Headers that only programs see are written to a folder of their own.
+    spelling = spelling.removeprefix("public/")
     return "aten/src/" + spelling if spelling.startswith("ATen/") else spelling
 
 

@@ -366,7 +366,7 @@ template <class R, class T> struct ReduceKernels {
   static constexpr int kColumns = kPack < kMostColumns ? kPack : kMostColumns;
   static constexpr int kUnroll = 4;
   // Packs that a thread of a column has in flight; the order of additions does not depend on it.
-  static constexpr int kColumnUnroll = sizeof(A) > 8 ? 4 : 8;
+  static constexpr int kColumnUnroll = sizeof(A) > 4 ? 4 : 8;
 
   CRESSET_DEVICE_FN static void add(State& s, Memory x, long index, const ReduceArgs& a) {
     R::add(s, Element<T>::get(x), index, a);

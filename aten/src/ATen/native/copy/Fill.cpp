@@ -123,6 +123,7 @@ Tensor fill_tensor(const Tensor& self, const Tensor& value) {
 
 Tensor& zero_cpu_(Tensor& self) {
   constexpr int64_t kAtOnce = 1 << 18; // bytes of a task
+  TORCH_CHECK(self.defined(), "zero_: the tensor has no value");
   if (self.numel() > 0) {
     if (self.is_non_overlapping_and_dense()) {
       char* data = static_cast<char*>(self.data_ptr());

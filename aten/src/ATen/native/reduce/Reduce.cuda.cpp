@@ -268,8 +268,12 @@ Launch plan_columns(Args& a, const Geometry& g, int64_t itemsize, int64_t accumu
               a.columns % pack == 0 && divides(g.kept, 1) && divides(g.reduced, 0);
   const int64_t units = a.aligned ? a.columns / pack : a.columns;
   // A block reads 128 bytes of a row. Wider blocks would be cut into more pieces, which few of them
-  // combine at the end while the rest of the GPU waits.
-  a.lanes = static_cast<int32_t>(std::min<int64_t>(a.aligned ? 8 : 32, power_of_two_above(units)));
+  // combine at the end while the rest of the GPU waits. With few rows it is wide, so that threads
+  // above each other have some rows each.
+  constexpr int64_t kRowsOfThread = 8;
+  int64_t lanes = a.aligned ? 8 : 32;
+  while (lanes < kThreads && g.count < kRowsOfThread * (kThreads / lanes)) lanes *= 2;
+  a.lanes = static_cast<int32_t>(std::min<int64_t>(lanes, power_of_two_above(units)));
   const int64_t column_blocks = (units + a.lanes - 1) / a.lanes;
   const int64_t blocks = column_blocks * (g.outputs / a.columns);
   split(a, blocks, g.count, std::max<int64_t>(1, 16 * kThreads / a.lanes), kManyBlocks / 2);
