@@ -316,5 +316,7 @@ def test_numbers_that_half_types_cannot_hold_are_not_rounded_to_them(dtype):
         lambda t: t.clone().mul_(0.7),
         lambda t: torch.ops.aten.mul.Scalar(t, 1e-3),
         lambda t: t * torch.tensor(0.1, dtype=torch.float64),
+        lambda t: t * torch.tensor(-0.566623866558075, device=t.device),
+        lambda t: torch.tensor(0.3, device=t.device) / t,
     ):
         assert torch.equal(run(x.to(cuda)).cpu(), run(x))

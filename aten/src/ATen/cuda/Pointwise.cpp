@@ -99,13 +99,15 @@ bool number_fits(const Scalar& s, ScalarType compute) {
 }
 
 // The dtype of the loop: a number that float16 or bfloat16 cannot hold asks for float32 beside
-// them, as on the CPU.
+// them, and so does a tensor of no dimensions of a wider type, as on the CPU and in compiled kernels.
 ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
   if (!c10::isReducedFloatingType(compute) || spec.numbers != iter::NumberRule::Wide)
     return compute;
   for (const Operand& op : operands) {
-    if (op.tensor != nullptr && op.tensor->is_cuda()) continue;
-    if (!iter::number_fits(op.tensor ? op.tensor->item() : *op.scalar, compute)) return kFloat;
+    const bool wide = op.tensor ? op.tensor->dim() == 0 && op.tensor->scalar_type() != compute &&
+                                      c10::isFloatingType(op.tensor->scalar_type())
+                                : !iter::number_fits(*op.scalar, compute);
+    if (wide) return kFloat;
   }
   return compute;
 }
