@@ -119,9 +119,7 @@ def test_each_configuration_has_a_shadow_that_is_compared() -> None:
 def test_added_quantized_model_gives_what_it_gives_alone() -> None:
     model, _, _, inputs = forms()
     mapping, backend = get_default_qconfig_mapping(), get_native_backend_config()
-    made = ns._prepare_n_shadows_add_loggers_model(
-        copy.deepcopy(model), inputs, mapping, backend
-    )
+    made = ns._prepare_n_shadows_add_loggers_model(copy.deepcopy(model), inputs, mapping, backend)
     made(*inputs)
     made = ns.convert_n_shadows_model(made)
     ns.loggers_set_enabled(made, True)

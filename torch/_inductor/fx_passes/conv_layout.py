@@ -66,7 +66,7 @@ class _Rearranged:
     def run(self) -> None:
         for node in list(self.graph.nodes):
             if node.op == "output":
-                node.args = fx.map_arg(node.args, lambda n: self._restored(n, node))
+                self._restore(node)
             elif node.op in ("call_function", "call_method"):
                 self._visit(node)
 
@@ -82,8 +82,11 @@ class _Rearranged:
             if node.target in known or name == "setitem" or name.endswith("_"):
                 self.last.add(node)
             else:
-                node.args = fx.map_arg(node.args, lambda n: self._restored(n, node))
-                node.kwargs = fx.map_arg(node.kwargs, lambda n: self._restored(n, node))
+                self._restore(node)
+
+    def _restore(self, node: fx.Node) -> None:
+        node.args = fx.map_arg(node.args, lambda n: self._restored(n, node))
+        node.kwargs = fx.map_arg(node.kwargs, lambda n: self._restored(n, node))
 
     def _restored(self, operand: fx.Node, user: fx.Node) -> fx.Node:
         """An operand as somebody expects it who saw it without this pass."""

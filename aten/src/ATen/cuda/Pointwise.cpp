@@ -99,7 +99,8 @@ bool number_fits(const Scalar& s, ScalarType compute) {
 }
 
 // The dtype of the loop: a number that float16 or bfloat16 cannot hold asks for float32 beside
-// them, and so does a tensor of no dimensions of a wider type, as on the CPU and in compiled kernels.
+// them, and so does a tensor of no dimensions of a wider type, as on the CPU and in compiled
+// kernels.
 ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
   if (!c10::isReducedFloatingType(compute) || spec.numbers != iter::NumberRule::Wide)
     return compute;

@@ -121,9 +121,7 @@ def calculate_equalization_scale(
     return torch.nan_to_num(scale, nan=1, posinf=1, neginf=1)
 
 
-class EqualizationQConfig(
-    namedtuple("EqualizationQConfig", ["input_activation", "weight"])
-):
+class EqualizationQConfig(namedtuple("EqualizationQConfig", ["input_activation", "weight"])):
     """Which observers look at the columns of inputs and weights: makers, not instances."""
 
     __slots__ = ()
