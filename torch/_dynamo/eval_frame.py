@@ -150,9 +150,11 @@ class FrameCompiler:
 
         backend = _stance.backend or self.backend
         before = list(cache.entries)
-        settings = ThreadSettings()
-        try:
-            with _compiling:
+        # Some of the settings are the process's: they are noted and put back while no other thread
+        # compiles.
+        with _compiling:
+            settings = ThreadSettings()
+            try:
                 if before != cache.entries:
                     found = _made_meanwhile(code, closure, values, cache, backend)
                     if found is not None:
@@ -162,9 +164,9 @@ class FrameCompiler:
                     # Before another thread comes to ask.
                     cache.entries.insert(0, made)
                 return made
-        except BaseException:
-            settings.put_back()
-            raise
+            except BaseException:
+                settings.put_back()
+                raise
 
     def _compile(
         self,
