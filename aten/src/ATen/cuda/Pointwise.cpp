@@ -93,24 +93,9 @@ void set_params(Number* param, Params params, ScalarType compute) {
 bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
 // A number joins when its category is not above the tensors'.
-bool number_fits(const Scalar& s, ScalarType compute) {
+bool number_joins(const Scalar& s, ScalarType compute) {
   return c10::isComplexType(compute) || (c10::isFloatingType(compute) && !s.isComplex()) ||
          (c10::isIntegralType(compute, false) && s.isIntegral(true));
-}
-
-// The dtype of the loop: a number that float16 or bfloat16 cannot hold asks for float32 beside
-// them, and so does a tensor of no dimensions of a wider type, as on the CPU and in compiled
-// kernels.
-ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
-  if (!c10::isReducedFloatingType(compute) || spec.numbers != iter::NumberRule::Wide)
-    return compute;
-  for (const Operand& op : operands) {
-    const bool wide = op.tensor ? op.tensor->dim() == 0 && op.tensor->scalar_type() != compute &&
-                                      c10::isFloatingType(op.tensor->scalar_type())
-                                : !iter::number_fits(*op.scalar, compute);
-    if (wide) return kFloat;
-  }
-  return compute;
 }
 
 // The tensor whose dtype, shape and device all others share; null when they do not.
@@ -305,7 +290,7 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
   if (first == nullptr) return false;
   const ScalarType compute = first->scalar_type();
   if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;
-  if (loop_dtype(spec, operands, compute) != compute) return false;
+  if (iter::loop_dtype(spec, operands, compute) != compute) return false;
   const ScalarType result = output_dtype(spec, compute);
   if (inplace && (inplace != operands.begin()->tensor || result != compute)) return false;
 
@@ -318,7 +303,7 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
       args.in[k] = op.tensor->data_ptr();
       aligned &= is_aligned(args.in[k]);
     } else {
-      if (!number_fits(*op.scalar, compute)) return false;
+      if (!number_joins(*op.scalar, compute)) return false;
       args.in[k] = nullptr;
       args.single |= 1u << k;
       args.number[k] = number_of(*op.scalar, compute);
@@ -343,7 +328,7 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
 
 void pointwise_general(const PointwiseSpec& spec, const Tensor& target, Operands operands,
                        Params params, IntArrayRef shape, ScalarType compute, ScalarType result) {
-  if (const ScalarType wide = loop_dtype(spec, operands, compute); wide != compute) {
+  if (const ScalarType wide = iter::loop_dtype(spec, operands, compute); wide != compute) {
     result = result == compute ? wide : result;
     compute = wide;
   }

@@ -13,4 +13,8 @@ bool number_fits(const Scalar& value, ScalarType type);
 // Writes the number as an element of `type`. Throws what Scalar::to throws under Checked.
 void store_number(const Scalar& value, ScalarType type, NumberRule rule, void* where);
 
+// The dtype of a loop: a number that float16 or bfloat16 cannot hold asks for float32 beside them,
+// and so does a tensor of no dimensions of a wider type.
+ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute);
+
 } // namespace at::iter

@@ -20,6 +20,18 @@
 #include <ATen/parallel/Parallel.h>
 
 namespace at::iter {
+
+ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
+  if (!c10::isReducedFloatingType(compute) || spec.numbers != NumberRule::Wide) return compute;
+  for (const Operand& op : operands) {
+    const bool wide = op.tensor ? op.tensor->dim() == 0 && op.tensor->scalar_type() != compute &&
+                                      c10::isFloatingType(op.tensor->scalar_type())
+                                : !number_fits(*op.scalar, compute);
+    if (wide) return kFloat;
+  }
+  return compute;
+}
+
 namespace {
 
 thread_local PointwiseRecorder* recorder = nullptr;
@@ -159,18 +171,6 @@ void check_target(const Tensor& target, IntArrayRef shape, ScalarType result, Op
   assert_no_internal_overlap(target);
   for (const Operand& op : operands)
     if (op.tensor) assert_no_partial_overlap(target, *op.tensor);
-}
-
-// The dtype of the loop, where a number beside float16 or bfloat16 asks for float32.
-ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
-  if (!c10::isReducedFloatingType(compute) || spec.numbers != NumberRule::Wide) return compute;
-  for (const Operand& op : operands) {
-    const bool wide = op.tensor ? op.tensor->dim() == 0 && op.tensor->scalar_type() != compute &&
-                                      c10::isFloatingType(op.tensor->scalar_type())
-                                : !number_fits(*op.scalar, compute);
-    if (wide) return kFloat;
-  }
-  return compute;
 }
 
 void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
