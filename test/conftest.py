@@ -10,6 +10,10 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Kernels are to be tested, not the operators that run until they are compiled. The setting is read
+# when the compiler is first imported, which any test file may do.
+os.environ.setdefault("TORCHINDUCTOR_CUDA_BACKGROUND", "0")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_compiler_cache(tmp_path_factory):

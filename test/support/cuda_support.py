@@ -38,9 +38,6 @@ def _emulator_folder():
     return folder if (folder / LIBRARIES[0]).exists() else None
 
 
-# Kernels are to be tested, not the operators that run until they are compiled.
-os.environ.setdefault("TORCHINDUCTOR_CUDA_BACKGROUND", "0")
-
 EMULATED = not _gpu_present()
 _folder = _emulator_folder()
 
