@@ -45,7 +45,7 @@ class RecordTaker {
       else
         out_.parts_.push_back({accessor, nullptr, value});
     }
-    if (state.dict_type) pairs(manager, value);
+    if (state.dict_type) pairs(manager, value, held);
   }
 
   // What an accessor leads to; null: to be fetched each time.
@@ -56,14 +56,14 @@ class RecordTaker {
       return value;
     case AccessorKind::GetAttr:
       part_held = true;
-      return attribute(accessor->key, value);
+      return attribute(accessor->key, value, held);
     case AccessorKind::GenericDict:
       return instance_dict(value);
     case AccessorKind::GetItem:
       if (!PyDict_CheckExact(value)) return sequence_item(accessor, value, held, part_held);
       [[fallthrough]];
     case AccessorKind::DictItem:
-      return dict_item(accessor->key, value, part_held);
+      return dict_item(accessor->key, value, held, part_held);
     case AccessorKind::ListItem:
     case AccessorKind::TupleItem:
       return sequence_item(accessor, value, held, part_held);
@@ -78,13 +78,14 @@ class RecordTaker {
     case AccessorKind::FuncKwDefaults:
     case AccessorKind::FuncCode:
     case AccessorKind::FuncClosure:
-      return function_part(accessor->kind, value);
+      return function_part(accessor->kind, value, held);
     case AccessorKind::CellContents:
       if (!PyCell_Check(value) || !PyCell_GET(value)) return nullptr;
+      if (!held) word(&value->ob_type);
       word(&reinterpret_cast<PyCellObject*>(value)->ob_ref);
       return PyCell_GET(value);
     case AccessorKind::DictKey:
-      return dict_key(accessor->index, value, part_held);
+      return dict_key(accessor->index, value, held, part_held);
     default:
       return nullptr;
     }
@@ -101,7 +102,10 @@ class RecordTaker {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  void contents(PyObject* dict) { word(&reinterpret_cast<PyDictObject*>(dict)->ma_version_tag); }
+  void contents(PyObject* dict, bool held) {
+    if (!held) word(&dict->ob_type);
+    word(&reinterpret_cast<PyDictObject*>(dict)->ma_version_tag);
+  }
 #pragma GCC diagnostic pop
 
   void list(PyObject* value) {
@@ -131,7 +135,7 @@ class RecordTaker {
     if (!slot || !*slot || !PyDict_CheckExact(*slot)) return nullptr;
     word(&value->ob_type);
     word(slot);
-    contents(*slot);
+    contents(*slot, true);
     return *slot;
   }
 
@@ -167,17 +171,17 @@ class RecordTaker {
         return;
       }
       if (!PyDict_CheckExact(value) && !PyODict_CheckExact(value)) break;
-      contents(value);
+      contents(value, held);
       return;
     case LeafKind::DictLength:
     case LeafKind::DictContains:
     case LeafKind::DictVersion:
       if (!PyDict_Check(value)) break;
-      contents(value);
+      contents(value, held);
       return;
     case LeafKind::DictKeys:
       if (!PyDict_CheckExact(value) && !(PyDict_Check(value) && PyDict_GET_SIZE(value) < 2)) break;
-      contents(value);
+      contents(value, held);
       return;
     default:
       break;
@@ -185,12 +189,12 @@ class RecordTaker {
     out_.leaves_.push_back({leaf, value});
   }
 
-  void pairs(ManagerObject* manager, PyObject* dict) {
+  void pairs(ManagerObject* manager, PyObject* dict, bool held) {
     if (!PyDict_CheckExact(dict)) {
       out_.parts_.push_back({nullptr, manager, dict});
       return;
     }
-    contents(dict);
+    contents(dict, held);
     const ManagerState& state = *manager->state;
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0, place = 0;
@@ -212,16 +216,16 @@ class RecordTaker {
     return item;
   }
 
-  PyObject* dict_item(PyObject* key, PyObject* dict, bool& part_held) {
+  PyObject* dict_item(PyObject* key, PyObject* dict, bool held, bool& part_held) {
     if (!PyDict_Check(dict)) return nullptr;
-    contents(dict);
+    contents(dict, held);
     part_held = true;
     return found(dict, key);
   }
 
-  PyObject* dict_key(Py_ssize_t index, PyObject* dict, bool& part_held) {
+  PyObject* dict_key(Py_ssize_t index, PyObject* dict, bool held, bool& part_held) {
     if (!PyDict_CheckExact(dict)) return nullptr;
-    contents(dict);
+    contents(dict, held);
     part_held = true;
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
@@ -232,15 +236,24 @@ class RecordTaker {
 
   PyObject* sequence_item(AccessorObject* accessor, PyObject* value, bool held, bool& part_held) {
     if (!PyLong_CheckExact(accessor->key) || accessor->index < 0) return nullptr;
-    if (PyTuple_CheckExact(value)) {
-      part_held = held;
-      return accessor->index < PyTuple_GET_SIZE(value) ? PyTuple_GET_ITEM(value, accessor->index)
-                                                       : nullptr;
-    }
+    if (PyTuple_CheckExact(value)) return tuple_item(accessor->index, value, held, part_held);
     if (!PyList_CheckExact(value) || accessor->index >= PyList_GET_SIZE(value)) return nullptr;
     if (!held) word(&value->ob_type);
     list(value);
     return PyList_GET_ITEM(value, accessor->index);
+  }
+
+  // Tuples do not change, but one that died may have given its address to another.
+  PyObject* tuple_item(Py_ssize_t index, PyObject* value, bool held, bool& part_held) {
+    if (index >= PyTuple_GET_SIZE(value)) return nullptr;
+    auto* tuple = reinterpret_cast<PyTupleObject*>(value);
+    part_held = held;
+    if (!held) {
+      word(&value->ob_type);
+      word(&tuple->ob_base.ob_size);
+      word(&tuple->ob_item[index]);
+    }
+    return tuple->ob_item[index];
   }
 
   PyObject* class_part(AccessorObject* accessor, PyObject* value) {
@@ -251,8 +264,9 @@ class RecordTaker {
     return type->tp_dict ? found(type->tp_dict, accessor->key) : nullptr;
   }
 
-  PyObject* function_part(AccessorKind kind, PyObject* value) {
+  PyObject* function_part(AccessorKind kind, PyObject* value, bool held) {
     if (!PyFunction_Check(value)) return nullptr;
+    if (!held) word(&value->ob_type);
     auto* function = reinterpret_cast<PyFunctionObject*>(value);
     PyObject** field = kind == AccessorKind::FuncDefaults     ? &function->func_defaults
                        : kind == AccessorKind::FuncKwDefaults ? &function->func_kwdefaults
@@ -263,13 +277,13 @@ class RecordTaker {
   }
 
   // What reading an attribute gives, where neither a descriptor nor the program's code is asked.
-  PyObject* attribute(PyObject* name, PyObject* value) {
+  PyObject* attribute(PyObject* name, PyObject* value, bool held) {
     PyTypeObject* type = Py_TYPE(value);
     if (!PyUnicode_CheckExact(name) || PyType_Check(value) || python::is_tensor(value))
       return nullptr;
     if (PyModule_CheckExact(value)) {
-      if (_PyType_Lookup(type, name)) return nullptr;
-      contents(PyModule_GetDict(value));
+      if (!held || _PyType_Lookup(type, name)) return nullptr;
+      contents(PyModule_GetDict(value), true);
       return found(PyModule_GetDict(value), name);
     }
     if (!reads_instance_first(type)) return nullptr;
@@ -288,7 +302,7 @@ class RecordTaker {
     for (const char* table : {"_parameters", "_buffers", "_modules"}) {
       PyObject* members = PyDict_GetItemString(dict, table);
       if (!members || !PyDict_CheckExact(members)) return nullptr;
-      contents(members);
+      contents(members, true);
       if (PyObject* member = found(members, name)) return member;
     }
     return nullptr;

@@ -10,8 +10,9 @@
 //
 // No word is read before what keeps its address valid was compared: a dictionary whose version is
 // the same has held its items all along, and versions of dictionaries are never used twice. Lists,
-// cells and fields may get another object at the address of one that died; constants found there
-// are kept alive, and conditions that compare more than addresses are checked again.
+// tuples, cells and fields may hold another object at the address of one that died, and so may the
+// argument itself; constants found there are kept alive, and conditions that compare more than
+// addresses are checked again.
 //
 // A value that changes often gets no record; its parts get theirs.
 #pragma once
