@@ -55,7 +55,7 @@ def arguments(seed: int, module: types.ModuleType) -> list[object]:
 def plain(value: object, seen: dict[int, int]) -> object:
     """A value as something that == compares; objects that occur twice are told apart."""
     kind = type(value).__name__
-    if isinstance(value, int | float | str | bool | type(None)):
+    if isinstance(value, int | float | str | bytes | bool | type(None)):
         return (kind, repr(value))
     if isinstance(value, tuple):
         return (kind, [plain(item, seen) for item in value])
@@ -275,6 +275,8 @@ def main() -> int:
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
+    # A fault of the tracer is to be seen, not left to Python.
+    translate.RootFrame._leave_to_python = lambda frame, error: None
     checker = Check(None if given.every else given.points, given.show)
     wrong, start = 0, time.monotonic()
     gc.freeze()

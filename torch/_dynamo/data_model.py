@@ -49,7 +49,7 @@ from torch._dynamo.variables.lists import (
     SizeVariable,
     TupleVariable,
 )
-from torch._dynamo.variables.misc import GetAttrVariable
+from torch._dynamo.variables.misc import GetAttrVariable, UnknownVariable
 from torch._dynamo.variables.numpy_arrays import NumpyNdarrayVariable
 from torch._dynamo.variables.sets import SET_OPERATORS, SetVariable, TableWalk
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
@@ -266,6 +266,9 @@ class DataModel:
 
     def identical(self, a: VariableTracker, b: VariableTracker) -> VariableTracker:
         """a is b"""
+        if a is not b and a.python_type() is b.python_type():
+            # Python keeps one object for each small number.
+            a, b = self.without_symbol(a), self.without_symbol(b)
         found = a.is_same(b)
         if found is None:
             found = b.is_same(a)
@@ -274,6 +277,10 @@ class DataModel:
                 "identity", f"{a!r} is {b!r}", "whether two values are one object is not known"
             )
         return TRUE if found else FALSE
+
+    def without_symbol(self, vt: VariableTracker) -> VariableTracker:
+        """The value, a symbolic number as the constant that it has in this call."""
+        return ConstantVariable(vt.evaluate()) if isinstance(vt, SymNodeVariable) else vt
 
     def same_or_equal(self, a: VariableTracker, b: VariableTracker) -> bool:
         """What `in` asks of an item."""
@@ -337,6 +344,8 @@ class DataModel:
             found = self._symbolic(op, a, b)
             if found is not None:
                 return found
+        if isinstance(a, UnknownVariable) or isinstance(b, UnknownVariable):
+            self._check_compared_by_address(op, a, b)
         if op in INPLACE:
             return self._inplace(op, a, b)
         found = self._builtin_binary(op, a, b)
@@ -350,6 +359,16 @@ class DataModel:
         if op not in INPLACE or not isinstance(a, NumpyNdarrayVariable):
             return numpy_arrays.call(self, op, [a, b], {})
         return a.inplace(self, op, b)
+
+    def _check_compared_by_address(
+        self, op: Callable, a: VariableTracker, b: VariableTracker
+    ) -> None:
+        """What operators of C code do with values that the trace cannot look into is not known."""
+        unknown = [vt for vt in (a, b) if isinstance(vt, UnknownVariable)]
+        if op not in (operator.eq, operator.ne) or any(
+            vt.cls.__eq__ is not object.__eq__ for vt in unknown
+        ):
+            unimplemented("operator", f"{op.__name__} of {a!r} and {b!r}", "a value of C code")
 
     def _has_override(self, vt: VariableTracker) -> bool:
         return isinstance(vt, UserDefinedObjectVariable)

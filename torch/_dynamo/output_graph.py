@@ -121,6 +121,8 @@ class OutputGraph:
         self.side_effects = SideEffects()
         # Trackers of existing objects by identity, and what must live as long as the trace.
         self.known: dict[int, VariableTracker] = {}
+        # Addresses of the dictionaries of objects of the program that are known.
+        self.own_dicts: set[int] = set()
         self.keep: list[object] = []
         self._cells: dict[int, CellVariable] = {}
         # Trackers of existing objects without a source.

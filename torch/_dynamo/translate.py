@@ -364,7 +364,7 @@ class RootFrame(Frame):
             "try:",
             *[f"    {line}" for line in statement.split("\n")],
             "except BaseException as __e:",
-            "    __x = __e",
+            "    __x = [__e]",
             "else:",
             f"    {go_on or 'pass'}",
             # Outside of the clause: what is raised after the handler has no context.
@@ -383,7 +383,8 @@ class RootFrame(Frame):
         below = [self.cg.expr(vt) for vt in stack[: ins.depth]]
         if ins.lasti:
             below.append("0")
-        below.append("__x")
+        # Taken from where it is: an exception must not hold the frame that holds it.
+        below.append("__x.pop()")
         names = self._live_names(place)
         values = [self.cg.expr(self.locals[name]) for name in names]
         return self._resume_call(place, below, names, values)
@@ -437,8 +438,13 @@ def _unpack(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
 
 def _raise(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:
     parts = [cg.expr(vt) for vt in stack[len(stack) - ins.arg :]]
-    text = {0: "raise", 1: "raise {}", 2: "raise {} from {}"}[ins.arg]
-    return text.format(*parts), ins.arg, 0
+    text = {0: "raise", 1: "raise {}", 2: "raise {} from {}"}[ins.arg].format(*parts)
+    made = [part for part in parts if part.startswith("__t") and part.isidentifier()]
+    names = made if ins.handler is None else []
+    if names:
+        # An exception holds the frames that it leaves: they must not hold it.
+        text = f"try:\n    {text}\nfinally:\n    {' = '.join(names)} = None"
+    return text, ins.arg, 0
 
 
 def _with(cg: Codegen, ins: Instruction, stack: list) -> tuple[str, int, int]:

@@ -99,6 +99,25 @@ def iterator_at(sequence: Sequence, index: int) -> Iterator:
     return made
 
 
+_EMPTY = [[], (), set()]
+for _table in ({}, collections.OrderedDict()):
+    _EMPTY += [_table, _table.keys(), _table.values(), _table.items()]
+# By the class of an iterator: what makes one without any values.
+_ENDED = {
+    type(walk(owner)): functools.partial(walk, owner)
+    for owner in _EMPTY
+    for walk in (iter, reversed)
+    if walk is iter or hasattr(owner, "__reversed__")
+}
+
+
+def ended(kind: type) -> Iterator:
+    """An iterator that has given all: what its owner gets later does not show."""
+    made = _ENDED[kind]()
+    next(made, None)
+    return made
+
+
 def as_subclass(tensor: torch.Tensor, cls: type) -> torch.Tensor:
     """A tensor as one of another class, whatever its own class makes of such a call."""
     with torch._C.DisableTorchFunctionSubclass():

@@ -367,7 +367,7 @@ def _slice(tx: Frame, *args: VariableTracker) -> VariableTracker:
 def _enumerate(
     tx: Frame, iterable: VariableTracker, start: VariableTracker | None = None
 ) -> VariableTracker:
-    first = 0 if start is None else tx.as_index(start)
+    first = 0 if start is None else tx.as_integer(start)
     inner = tx.make_iterator(iterable)
     return iterators.EnumerateVariable(inner, tx.iterate_result(inner), first)
 

@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.exc import ObservedException, raise_error, raise_value, unimplemented
+from torch._dynamo.exc import ObservedException, raise_error, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, TRUE, ConstantVariable
 from torch._dynamo.variables.exceptions import exception_from_value
@@ -57,14 +57,16 @@ class GeneratorVariable(VariableTracker):
         if not self.started:
             if thrown is not None:
                 self.finished = True
-                raise_value(tx, thrown)
+                raise ObservedException(thrown)
             if not value.is_same(NONE):
                 raise_error(tx, TypeError, "can't send non-None value to a just-started generator")
         elif thrown is None:
             frame.stack.append(value)
-        frame.parent, frame.depth = tx, tx.depth + 1
         if thrown is not None:
+            # Its context is what the generator handles, not what handles the generator.
+            frame.parent = None
             frame.chain_context(thrown)
+        frame.parent, frame.depth = tx, tx.depth + 1
         self.started = self.running = True
         frame.yielded = False
         try:

@@ -88,24 +88,28 @@ class IteratorVariable(VariableTracker):
 
 
 class SequenceIteratorVariable(IteratorVariable):
-    """An iterator over a list or tuple: later changes of the list show."""
+    """An iterator over a list or tuple: later changes of the list show, but not once it has ended."""
 
-    __slots__ = ("index", "sequence")
+    __slots__ = ("ended", "index", "sequence")
 
     def __init__(self, sequence: BaseListVariable) -> None:
         kind = type(iter(())) if issubclass(sequence.python_type(), tuple) else _LIST_ITERATOR
         super().__init__(self._run(), kind)
         self.sequence = sequence
         self.index = 0
+        self.ended = False
 
     def _run(self) -> Iterator[VariableTracker]:
         while self.index < len(self.sequence.items):
             self.index += 1
             yield self.sequence.item(self.index - 1)
+        self.ended = True
 
     def reconstruct(self, cg: Codegen) -> str:
         from torch._dynamo import polyfills
 
+        if self.ended:
+            return f"{cg.const(polyfills.ended)}({cg.const(self.cls)})"
         return f"{cg.const(polyfills.iterator_at)}({cg.expr(self.sequence)}, {self.index})"
 
 
@@ -152,6 +156,8 @@ class TableIteratorVariable(IteratorVariable):
     def reconstruct(self, cg: Codegen) -> str:
         from torch._dynamo import polyfills
 
+        if self.it.ended:
+            return f"{cg.const(polyfills.ended)}({cg.const(self.cls)})"
         known = self.table.source is not None and not self.table.changed
         if not known and (
             list(self.table.items) != self.before

@@ -53,9 +53,9 @@ SET_OPERATORS = {
 
 class TableWalk:
     """A walk by Python's own iterator over the keys, so that changes meanwhile have the effects
-    that they have in Python. `taken` counts what it gave."""
+    that they have in Python. `taken` counts what it gave, `ended` says that there is no more."""
 
-    __slots__ = ("_entry", "_keys", "_name", "_tx", "taken")
+    __slots__ = ("_entry", "_keys", "_name", "_tx", "ended", "taken")
 
     def __init__(
         self,
@@ -69,6 +69,7 @@ class TableWalk:
         self._entry = entry
         self._name = name
         self.taken = 0
+        self.ended = False
 
     def __iter__(self) -> TableWalk:
         return self
@@ -76,6 +77,9 @@ class TableWalk:
     def __next__(self) -> VariableTracker:
         try:
             key = next(self._keys)
+        except StopIteration:
+            self.ended = True
+            raise
         except RuntimeError as error:
             if self._name == "Set" and "keys changed" in str(error):
                 unimplemented("iteration", self._name, "its members changed meanwhile")
@@ -86,6 +90,21 @@ class TableWalk:
             raise_observed(self._tx, error)
         self.taken += 1
         return self._entry(key)
+
+
+def _members(order: set | frozenset, known: list[tuple[object, VariableTracker]]) -> Members:
+    """The members of a result in the order of those that are known. Of equal ones Python's own set
+    chose: 1 & 1.0 is one of them."""
+    chosen = {key: key for key in order}
+    by_object: dict[int, VariableTracker] = {}
+    for key, value in known:
+        by_object.setdefault(id(key), value)
+    kept: Members = {}
+    for key, value in known:
+        if key in chosen and key not in kept:
+            key = chosen[key]
+            kept[key] = by_object.get(id(key), value)
+    return kept
 
 
 class SetVariable(VariableTracker):
@@ -251,33 +270,31 @@ class SetVariable(VariableTracker):
         return first
 
     def _algebra(self, tx: Frame, name: str, args: Args) -> VariableTracker:
-        others, given, known = [], [], dict(self.items)
+        others, given, known = [], [], list(self.items.items())
         for arg in args:
-            values = list(arg.items.values()) if isinstance(arg, SetVariable) else arg.unpack(tx)
+            if isinstance(arg, SetVariable):
+                others.append(arg.order)
+                given.append(SetVariable.copy_of(tx, arg))
+                known += arg.items.items()
+                continue
+            values = arg.unpack(tx)
             keys = [value.hash_key(tx) for value in values]
-            for key, value in zip(keys, values, strict=True):
-                known.setdefault(key, value)
-            others.append(arg.order if isinstance(arg, SetVariable) else keys)
-            given.append(SetVariable.copy_of(tx, arg) if isinstance(arg, SetVariable) else values)
+            others.append(keys)
+            given.append(values)
+            known += zip(keys, values, strict=True)
         if not _ALGEBRA[name]:
             order = getattr(self.order, name)(*others)
-            kept = {key: value for key, value in known.items() if key in order}
-            return SetVariable(kept, cls=self.cls, order=order)
+            return SetVariable(_members(order, known), cls=self.cls, order=order)
         tx.mutate(self)
         self.history.append((name, given))
         getattr(self.order, name)(*others)
-        for key in [key for key in self.items if key not in self.order]:
-            del self.items[key]
-        for key, value in known.items():
-            if key in self.order:
-                self.items.setdefault(key, value)
+        self.items = _members(self.order, known)
         return NONE
 
     def combined(self, tx: Frame, op: Callable, other: SetVariable) -> VariableTracker:
         """The operators | & - ^ of sets."""
         order = op(self.order, other.order)
-        both = {**self.items, **{k: v for k, v in other.items.items() if k not in self.items}}
-        kept = {k: v for k, v in both.items() if k in order}
+        kept = _members(order, [*self.items.items(), *other.items.items()])
         return SetVariable(kept, cls=self.cls, order=order)
 
     def combine_into(self, tx: Frame, op: Callable, other: SetVariable) -> None:

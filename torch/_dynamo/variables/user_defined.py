@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import functools
 import logging
+import operator
 import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from torch._dynamo.variables.functions import (
     UserFunctionVariable,
     UserMethodVariable,
 )
+from torch._dynamo.variables.tensor import SymNodeVariable
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -640,13 +642,12 @@ class UserDefinedObjectVariable(VariableTracker):
         found = self.special(tx, "__len__")
         if found is None:
             raise_error(tx, TypeError, f"object of type {self.cls.__name__!r} has no len()")
-        result = found.call_function(tx, [], {})
-        if not result.is_python_constant() and not isinstance(result, UserDefinedObjectVariable):
-            return result
-        value = tx.as_integer(result)
-        if value < 0:
+        result = found.call_function(tx, [], {}).realize()
+        if not isinstance(result, SymNodeVariable) or result.python_type() is not int:
+            result = ConstantVariable(tx.as_integer(result))
+        if tx.truth(tx.binary(operator.lt, result, ConstantVariable(0))):
             raise_error(tx, ValueError, "__len__() should return >= 0")
-        return ConstantVariable(value)
+        return result
 
     def hash_key(self, tx: Frame) -> object:
         from torch._dynamo.variables.misc import IdentityKey, ObjectKey
