@@ -1,6 +1,7 @@
 """Values that live across a graph break, numbers that became symbols, and exceptions: compiled
 functions do what plain Python does with them."""
 
+import collections
 import gc
 import weakref
 
@@ -113,6 +114,26 @@ def test_views_of_a_dictionary_after_a_break():
         return view | some, view == some, some == view, view >= some, len(view)
 
     agrees(fn, lambda: ({1: 2}, {(1, 2)}), lambda: ({1: 2}, {(1, 3), (1, 2)}))
+
+
+def test_the_order_of_moved_keys():
+    def moved(log, table):
+        table.move_to_end("a")
+        torch._dynamo.graph_break()
+        log.append(list(table))
+        log.append(table.popitem(last=False))
+
+    def given(log, table):
+        log.append(list(table))
+
+    def keys(*moves):
+        table = collections.OrderedDict(a=1, b=2, c=3)
+        for key in moves:
+            table.move_to_end(key)
+        return [], table
+
+    agrees(moved, keys, lambda: keys("b"))
+    agrees(given, keys, lambda: keys("b"), lambda: keys("a", "c"), keys)
 
 
 def test_the_start_of_enumerate_is_an_integer():

@@ -15,6 +15,7 @@ import gc
 import itertools
 import logging
 import random
+import resource
 import sys
 import time
 import traceback
@@ -31,6 +32,7 @@ from torch._dynamo.exc import GraphBreak
 
 Outcome = tuple[object, ...]
 _FILE = "<fuzzed>"
+_MOST_MEMORY = 6 << 30
 
 
 def arguments(seed: int, module: types.ModuleType) -> list[object]:
@@ -79,7 +81,9 @@ def plain(value: object, seen: dict[int, int]) -> object:
     elif isinstance(value, set | frozenset):
         parts += sorted(repr(plain(item, seen)) for item in value)
     elif isinstance(value, dict):
-        parts += [(plain(k, seen), plain(v, seen)) for k, v in dict.items(value)]
+        ordered = isinstance(value, collections.OrderedDict)
+        pairs = (collections.OrderedDict if ordered else dict).items(value)
+        parts += [(plain(k, seen), plain(v, seen)) for k, v in pairs]
     elif isinstance(value, types.GeneratorType):
         parts += [plain(item, seen) for item in itertools.islice(value, 4)]
     return parts
@@ -107,6 +111,8 @@ def outcome(fn: Callable, module: types.ModuleType, seed: int, collect: bool = F
     seen: dict[int, int] = {}
     try:
         result = ("returned", fn(*args))
+    except MemoryError:
+        raise
     except Exception as error:
         result = ("raised", chain(error))
         error.__traceback__ = None
@@ -236,8 +242,11 @@ class Check:
         self.collect = any(word in source for word in ("careful", "relay", "finals"))
         lines: set[int] = set()
         runs = [seed, seed + 1, seed]
-        with noted_lines(lines):
-            expected = [outcome(fn, self.module, run, self.collect) for run in runs[:2]]
+        try:
+            with noted_lines(lines):
+                expected = [outcome(fn, self.module, run, self.collect) for run in runs[:2]]
+        except MemoryError:
+            return None  # a function that multiplies lists too often says nothing
         expected.append(expected[0])
         counts: list[int] = [0]
         code = fn.__code__
@@ -275,6 +284,8 @@ def main() -> int:
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
+    sys.set_int_max_str_digits(0)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     # A fault of the tracer is to be seen, not left to Python.
     translate.RootFrame._leave_to_python = lambda frame, error: None
     checker = Check(None if given.every else given.points, given.show)

@@ -29,6 +29,7 @@ from torch._dynamo.source import (
     WeakRefCallSource,
 )
 from torch._dynamo.variables.constant import is_constant_type
+from torch._dynamo.variables.dicts import keys_in_order
 from torch._functorch import pyfunctorch
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def _length(b: GuardBuilder, m: GuardManager, value: int, name: str) -> str:
 
 
 def _keys(b: GuardBuilder, m: GuardManager, value: dict, name: str) -> str:
-    keys = list(dict.keys(value)) if isinstance(value, dict) else list(value)
+    keys = keys_in_order(value) if isinstance(value, dict) else list(value)
     if all(_plain_key(k) for k in keys):
         text = f"list(dict.keys({name})) == {keys!r}"
         m.add_dict_keys_guard(keys, [text])

@@ -39,7 +39,7 @@ from torch._dynamo.variables.constant import (
     is_constant_type,
 )
 from torch._dynamo.variables.construction import _CONTENTS, is_namedtuple
-from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
+from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable, keys_in_order
 from torch._dynamo.variables.exceptions import ExceptionVariable
 from torch._dynamo.variables.functions import (
     CachedFunctionVariable,
@@ -261,8 +261,13 @@ def _range_iterator(tx: Frame, value: Iterator, source: Source | None) -> Variab
 
 def _entries(tx: Frame, value: dict, source: Source | None) -> dict:
     entries = {}
-    for place, (key, item) in enumerate(dict.items(value)):
+    keys = keys_in_order(value)
+    moved = any(a is not b for a, b in zip(keys, dict.keys(value), strict=True))
+    for place, key in enumerate(keys):
+        item = dict.__getitem__(value, key)
         constant = is_constant_type(type(key)) or isinstance(key, tuple | frozenset)
+        if moved and source is not None and not constant:
+            unimplemented("ordered dictionary", f"{key!r}", "keys that are objects were moved")
         if source is None or constant:
             hashed = wrap(tx, key)
             part = GetItemSource(source, key) if source is not None else None

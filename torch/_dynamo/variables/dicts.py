@@ -210,6 +210,12 @@ class ConstDictVariable(VariableTracker):
         raise_error(tx, TypeError, f"unhashable type: {self.cls.__name__!r}")
 
 
+def keys_in_order(value: dict) -> list:
+    """The keys as the dictionary itself has them, whatever a class of the program says."""
+    ordered = isinstance(value, collections.OrderedDict)
+    return list((collections.OrderedDict if ordered else dict).keys(value))
+
+
 def pairs_of(tx: Frame, vt: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
     """The pairs that dict(vt) would hold."""
     inner = getattr(vt, "contents", None)

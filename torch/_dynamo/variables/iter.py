@@ -88,7 +88,7 @@ class IteratorVariable(VariableTracker):
 
 
 class SequenceIteratorVariable(IteratorVariable):
-    """An iterator over a list or tuple: later changes of the list show, but not once it has ended."""
+    """An iterator over a list or tuple: later changes of the list show until it has ended."""
 
     __slots__ = ("ended", "index", "sequence")
 

@@ -285,8 +285,23 @@ bool has_attribute(PyObject* value, PyObject* name) {
   return static_cast<bool>(found);
 }
 
+// An ordered dictionary keeps its order apart: the table below stays when keys are moved.
+bool ordered_keys_match(PyObject* wanted, PyObject* dict) {
+  PyRef keys(PyODict_Type.tp_iter(dict));
+  for (Py_ssize_t i = 0; keys; ++i) {
+    PyRef key(PyIter_Next(keys.get()));
+    if (!key) break;
+    if (i >= PyTuple_GET_SIZE(wanted)) return false;
+    if (!equal_values(PyTuple_GET_ITEM(wanted, i), key.get())) return false;
+  }
+  const bool failed = PyErr_Occurred() != nullptr;
+  PyErr_Clear();
+  return !failed;
+}
+
 bool keys_match(PyObject* wanted, PyObject* dict) {
   if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(wanted)) return false;
+  if (PyODict_Check(dict) && PyDict_GET_SIZE(dict) > 1) return ordered_keys_match(wanted, dict);
   PyObject *key = nullptr, *item = nullptr;
   Py_ssize_t position = 0;
   for (Py_ssize_t i = 0; PyDict_Next(dict, &position, &key, &item); ++i) {
