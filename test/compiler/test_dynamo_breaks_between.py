@@ -222,6 +222,38 @@ def test_an_exception_thrown_into_a_generator_has_the_context_of_the_generator(k
     agrees(fn, lambda: ([],))
 
 
+def chained():
+    try:
+        try:
+            raise KeyError
+        except KeyError as error:
+            raise IndexError from error
+    except IndexError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda error: len(error.args),
+        lambda error: error.args,
+        lambda error: (str(error), repr(error)),
+        lambda error: error.__suppress_context__,
+    ],
+)
+def test_exceptions_as_arguments_are_looked_at(read):
+    made = [IndexError(), IndexError("a"), IndexError("b"), IndexError("a", 2), chained()]
+    agrees(
+        lambda error, log: log.append(read(error)),
+        *[lambda error=error: (error, []) for error in made],
+    )
+
+
+def test_names_in_exceptions_as_arguments():
+    calls = [lambda name=name: (AttributeError("x", name=name), []) for name in ("a", "b", None)]
+    agrees(lambda error, log: log.append(error.name), *calls)
+
+
 def fails(value):
     raise KeyError(value)
 

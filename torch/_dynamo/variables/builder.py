@@ -508,10 +508,9 @@ def _by_base(tx: Frame, value: object, source: Source | None) -> VariableTracker
         return CachedFunctionVariable(value)
     if isinstance(value, BaseException):
         _guard(tx, source, "TYPE_MATCH", cls)
-        args = [
-            wrap(tx, a, GetItemSource(AttrSource(source, "args"), i) if source else None)
-            for i, a in enumerate(value.args)
-        ]
+        where = AttrSource(source, "args") if source is not None else None
+        _guard(tx, where, "SEQUENCE_LENGTH", len(value.args))
+        args = [_item(tx, a, where, i) for i, a in enumerate(value.args)]
         return ExceptionVariable(cls, args, value, source)
     if isinstance(value, torch._ops._OpNamespace | torch._ops._Ops):
         return PythonModuleVariable(value)

@@ -72,6 +72,8 @@ class ExceptionVariable(UserDefinedObjectVariable):
                 # The function may be called while its caller handles an exception.
                 unimplemented("exception", f"{self!r}.{name}", "the caller's exception if any")
             return NONE
+        if self.source is not None and name in ("__suppress_context__", "name", "obj"):
+            return super().lookup(tx, name)
         if name == "__suppress_context__":
             return FALSE
         if name == "value" and issubclass(self.cls, StopIteration):
