@@ -17,7 +17,11 @@ namespace c10 {
 template <class T> class intrusive_ptr;
 template <class T> class List;
 template <class Key, class Value> class Dict;
+class VariableVersion; // see c10/core/VariableVersion.h
 } // namespace c10
+namespace torch::autograd {
+struct ViewQueries; // see torch/csrc/autograd/view_meta.h
+} // namespace torch::autograd
 namespace at {
 struct IValue;
 struct TupleValue;
@@ -208,7 +212,14 @@ struct Queries; // see ATen/core/ivalue.h
     return extra_ ? extra_->backend_meta : nullptr;                                                \
   }                                                                                                \
   BackendMeta* get_backend_meta() const { return extra_ ? extra_->backend_meta.get() : nullptr; }  \
-  void shallow_copy_from(const intrusive_ptr<TensorImpl>& from) { copy_metadata_from(*from); }
+  void shallow_copy_from(const intrusive_ptr<TensorImpl>& from) { copy_metadata_from(*from); }     \
+  template <class V = VariableVersion> V version_counter() const {                                 \
+    return V(inference_ ? nullptr : shared_counter());                                             \
+  }                                                                                                \
+  /* Of a view: with what is known of how it was made (torch/csrc/autograd/view_meta.h). */        \
+  template <class Q = torch::autograd::ViewQueries> auto autograd_meta() {                         \
+    return Q::described(*this);                                                                    \
+  }
 
 // Parts of a message that only a stream can print. StreamPart is defined in c10/util/StringUtil.h,
 // so that streams are paid for by those who need them.

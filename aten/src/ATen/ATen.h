@@ -23,6 +23,8 @@
 #include <ATen/from_blob.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/MemoryFormatUser.h>
+#include <c10/core/VariableVersion.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Optional.h>
 #include <c10/util/StringUtil.h>
 #include <c10/util/irange.h>

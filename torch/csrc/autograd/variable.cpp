@@ -47,6 +47,17 @@ AutogradMeta& ensure_meta(const Tensor& t) {
   return out;
 }
 
+c10::AutogradMetaInterface* ViewQueries::described(c10::TensorImpl& tensor) {
+  static_assert(static_cast<int>(CreationMeta::IN_CUSTOM_FUNCTION) ==
+                static_cast<int>(Origin::Custom));
+  if (!tensor.is_view()) return std::as_const(tensor).autograd_meta();
+  AutogradMeta& meta =
+      ensure_meta(Tensor(c10::intrusive_ptr<c10::TensorImpl>::unsafe_retain(&tensor)));
+  meta.is_view = true;
+  meta.creation = static_cast<CreationMeta>(tensor.view_origin);
+  return &meta;
+}
+
 namespace {
 // Some views cannot follow a write to their memory: those of a function with several outputs, of
 // custom functions, and those made where nothing was recorded. `what` says which write was made.
@@ -144,7 +155,8 @@ bool is_leaf(const Tensor& t) { return !grad_fn_of(t); }
 c10::intrusive_ptr<Node> grad_accumulator(const Tensor& t) {
   if (!t.requires_grad()) return nullptr;
   AutogradMeta* meta = &ensure_meta(t);
-  if (meta->grad_fn) return nullptr;
+  // A view that was made without grad mode has neither history nor a gradient of its own.
+  if (meta->grad_fn || (t.is_view() && !meta->requires_grad)) return nullptr;
   std::lock_guard<std::mutex> lock(accumulator_mutex);
   if (c10::intrusive_ptr<Node> node = meta->grad_accumulator.lock()) return node;
   auto node = c10::make_intrusive<AccumulateGrad>(t);

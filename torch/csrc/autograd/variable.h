@@ -4,7 +4,10 @@
 // `grad_fn`. A view's history follows its base: when the base (or another view of it) is written in
 // place, the view's grad_fn is made anew on its next use (Note [In-place writes and views]).
 #pragma once
+#include <utility>
+
 #include <torch/csrc/autograd/node.h>
+#include <torch/csrc/autograd/view_meta.h>
 
 namespace torch::autograd {
 
@@ -22,6 +25,9 @@ struct TORCH_API AutogradMeta final : c10::AutogradMetaInterface {
   c10::weak_intrusive_ptr<Node> grad_accumulator;
   bool requires_grad = false; // of a leaf
   bool retains_grad = false;
+  // As of the last call of ViewQueries::described.
+  bool is_view = false;
+  CreationMeta creation = CreationMeta::DEFAULT;
   uint32_t output_nr = 0;
   // Version of the base when grad_fn of a view was made.
   uint32_t attr_version = 0;
@@ -31,12 +37,16 @@ struct TORCH_API AutogradMeta final : c10::AutogradMetaInterface {
   uint64_t next_hook_id = 1;
   Tensor forward_grad; // the tangent of a dual tensor
   uint64_t forward_level = 0;
+
+  bool has_bw_view() const { return is_view; }
+  CreationMeta get_creation_meta() const { return creation; }
 };
+using DifferentiableViewMeta = AutogradMeta;
 
 // Null when the tensor has none.
 inline AutogradMeta* meta_of(const Tensor& t) {
-  return t.defined() ? static_cast<AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta())
-                     : nullptr;
+  if (!t.defined()) return nullptr;
+  return static_cast<AutogradMeta*>(std::as_const(*t.unsafeGetTensorImpl()).autograd_meta());
 }
 TORCH_API AutogradMeta& ensure_meta(const Tensor& t);
 

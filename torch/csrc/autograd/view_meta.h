@@ -1,10 +1,12 @@
-// Names under which C++ code asks how a view was made. Here the tensor itself keeps that
-// (TensorImpl::view_origin); its autograd metadata does not know it.
+// Names under which C++ code asks how a view was made. The tensor itself keeps that
+// (TensorImpl::view_origin); its autograd metadata is told when a program asks for it: views
+// without gradients need none.
 #pragma once
 #include <c10/core/TensorImpl.h>
 
 namespace torch::autograd {
 
+// In the order of TensorImpl::ViewOrigin.
 enum class CreationMeta : uint8_t {
   DEFAULT,
   MULTI_OUTPUT_NODE,
@@ -14,15 +16,10 @@ enum class CreationMeta : uint8_t {
   IN_CUSTOM_FUNCTION
 };
 
-struct DifferentiableViewMeta : c10::AutogradMetaInterface {
-  [[noreturn]] bool has_bw_view() const { refuse(); }
-  [[noreturn]] CreationMeta get_creation_meta() const { refuse(); }
-
- private:
-  [[noreturn]] static void refuse() {
-    throw c10::NotImplementedError("DifferentiableViewMeta: ask TensorImpl::is_view() and "
-                                   "TensorImpl::view_origin instead");
-  }
+// Behind TensorImpl::autograd_meta() of programs: null for a tensor that is no view and has no
+// metadata.
+struct ViewQueries {
+  static TORCH_API c10::AutogradMetaInterface* described(c10::TensorImpl& tensor);
 };
 
 } // namespace torch::autograd

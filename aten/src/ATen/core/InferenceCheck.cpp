@@ -5,6 +5,7 @@
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>
+#include <c10/core/InferenceMode.h>
 
 namespace at {
 namespace {
@@ -43,5 +44,13 @@ void enable_inference_check() {
   }();
   (void)done;
 }
+
+namespace {
+// The guard of C++ programs is in c10, which knows of no operators.
+const bool installed = [] {
+  c10::set_inference_mode_hook(&enable_inference_check);
+  return true;
+}();
+} // namespace
 
 } // namespace at

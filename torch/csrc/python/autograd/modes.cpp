@@ -2,9 +2,8 @@
 // __exit__. What makes them decorators is Python (torch/autograd/grad_mode.py).
 #include <torch/csrc/python/autograd/modes.h>
 
-#include <ATen/core/InferenceCheck.h>
 #include <ATen/core/UnregisteredAutograd.h>
-#include <c10/core/TensorImpl.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 namespace torch::python {
@@ -97,25 +96,16 @@ PyObject* grad_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
 }
 
 PyObject* inference_enter(PyObject* self, PyObject*) {
-  Mode* mode = as_mode(self);
-  mode->before = c10::tls_autograd_state;
-  mode->excluded = c10::tls_dispatch_keys.excluded;
-  c10::AutogradState& state = c10::tls_autograd_state;
-  state.inference_mode = mode->mode;
-  state.grad_mode = state.fw_grad_mode = !mode->mode;
-  const uint64_t keys =
-      c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView).add(at::kInferenceKey).raw();
-  if (mode->mode) {
-    at::enable_inference_check();
-    c10::tls_dispatch_keys.excluded |= keys;
-  } else {
-    c10::tls_dispatch_keys.excluded &= ~keys;
-  }
-  return new_none();
+  return guarded([&] {
+    Mode* mode = as_mode(self);
+    const c10::InferenceModeState before = c10::enter_inference_mode(mode->mode);
+    mode->before = before.autograd;
+    mode->excluded = before.excluded;
+    return new_none();
+  });
 }
 PyObject* inference_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
-  c10::tls_autograd_state = as_mode(self)->before;
-  c10::tls_dispatch_keys.excluded = as_mode(self)->excluded;
+  c10::leave_inference_mode({as_mode(self)->before, as_mode(self)->excluded});
   return new_none();
 }
 

@@ -6,9 +6,9 @@
 #include <torch/csrc/python/runtime/lapack_finder.h>
 
 #include <ATen/core/Context.h>
-#include <ATen/core/InferenceCheck.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/Retired.h>
 #include <c10/core/TensorImpl.h>
 
@@ -74,8 +74,7 @@ template <bool c10::AutogradState::*kFlag> PyObject* set_flag(PyObject*, PyObjec
 
 // _InferenceMode(enabled): active from construction to __exit__, as the Python class expects.
 struct PyInferenceMode {
-  PyObject_HEAD c10::AutogradState saved;
-  uint64_t saved_excluded;
+  PyObject_HEAD c10::InferenceModeState saved;
   bool active;
 };
 PyTypeObject InferenceModeType = type_object("torch._C._InferenceMode");
@@ -83,29 +82,18 @@ PyTypeObject InferenceModeType = type_object("torch._C._InferenceMode");
 void leave_inference_mode(PyInferenceMode* self) {
   if (!self->active) return;
   self->active = false;
-  c10::tls_autograd_state = self->saved;
-  c10::tls_dispatch_keys.excluded = self->saved_excluded;
+  c10::leave_inference_mode(self->saved);
 }
 PyObject* inference_new(PyTypeObject* type, PyObject* args, PyObject*) {
   int enabled = 1;
   if (!PyArg_ParseTuple(args, "|p", &enabled)) return nullptr;
-  auto* self = reinterpret_cast<PyInferenceMode*>(type->tp_alloc(type, 0));
-  if (!self) return nullptr;
-  self->saved = c10::tls_autograd_state;
-  self->saved_excluded = c10::tls_dispatch_keys.excluded;
-  self->active = true;
-  const c10::DispatchKeySet grad_keys =
-      c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView).add(at::kInferenceKey);
-  c10::tls_autograd_state.inference_mode = enabled != 0;
-  c10::tls_autograd_state.grad_mode = enabled == 0;
-  c10::tls_autograd_state.fw_grad_mode = enabled == 0;
-  if (enabled) {
-    at::enable_inference_check();
-    c10::tls_dispatch_keys.excluded |= grad_keys.raw();
-  } else {
-    c10::tls_dispatch_keys.excluded &= ~grad_keys.raw();
-  }
-  return reinterpret_cast<PyObject*>(self);
+  return guarded([&] {
+    PyRef made = checked(type->tp_alloc(type, 0));
+    auto* self = reinterpret_cast<PyInferenceMode*>(made.get());
+    self->saved = c10::enter_inference_mode(enabled != 0);
+    self->active = true;
+    return made.release();
+  });
 }
 void inference_dealloc(PyObject* self) {
   leave_inference_mode(reinterpret_cast<PyInferenceMode*>(self));

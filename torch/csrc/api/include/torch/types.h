@@ -11,7 +11,6 @@
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/node.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/csrc/autograd/view_meta.h>
 #include <torch/from_blob.h>
 #include <torch/tensor.h>
 
