@@ -185,3 +185,25 @@ def test_structs_of_operators_stand_beside_all_functions_in_any_order(tmp_path: 
     ):
         includes = "".join(f"#include <{name}>\n" for name in order)
         parsed(includes + use, tmp_path, "-fsyntax-only")
+
+
+@pytest.mark.slow
+def test_program_finds_lapack_beside_the_library_it_was_linked_with(tmp_path: Path) -> None:
+    libraries = Path(torch.__file__).parent / "lib"
+    source = """
+    #include <ATen/ATen.h>
+    int main() {
+      const at::Tensor x = at::eye(3).mul_(4);
+      return at::allclose(at::linalg_inv(x), at::eye(3).mul_(0.25)) ? 0 : 1;
+    }
+    """
+    program = tmp_path / "inverse"
+    link = [f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-Wl,--no-as-needed", "-ltorch"]
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    include = Path(torch.__file__).parent / "include"
+    (tmp_path / "inverse.cpp").write_text(source)
+    command = ["g++", "-std=c++17", "-O0", f"-I{include}", str(tmp_path / "inverse.cpp")]
+    subprocess.run([*command, "-o", str(program), *link], check=True, capture_output=True)
+    run = subprocess.run([str(program)], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr

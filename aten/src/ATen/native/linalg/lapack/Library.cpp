@@ -24,10 +24,12 @@ std::atomic<void*> handle{nullptr};
 std::mutex mutex;
 
 // The folder `up` levels above this library, with a slash at its end; empty when it has no path.
-std::string folder_above(int up) {
+// `resolved`: above the file itself where the library was opened by a link to it.
+std::string folder_above(int up, bool resolved) {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&set_finder), &info) == 0 || !info.dli_fname) return {};
-  std::string path = info.dli_fname;
+  char real[PATH_MAX];
+  std::string path = resolved && realpath(info.dli_fname, real) ? real : info.dli_fname;
   for (int level = 0; level < up; ++level) {
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos) return {};
@@ -37,9 +39,10 @@ std::string folder_above(int up) {
 }
 
 // Where the build linked the package's library, for C++ programs that run on a built source tree.
+// Programs find the tree's library by a link in torch/lib; what was linked is beside the file.
 // The link is followed here: the library finds its own neighbours by the path it is opened with.
 std::string linked_by_build() {
-  const std::string folder = folder_above(1);
+  const std::string folder = folder_above(1, /*resolved=*/true);
   char real[PATH_MAX];
   const std::string link = folder + "libscipy_openblas.so";
   return !folder.empty() && realpath(link.c_str(), real) != nullptr ? real : "";
@@ -52,7 +55,7 @@ std::vector<std::string> candidates() {
     return paths;
   }
   // site-packages/torch/lib/libtorch.so -> site-packages/
-  const std::string folder = folder_above(3);
+  const std::string folder = folder_above(3, /*resolved=*/false);
   if (!folder.empty()) paths.push_back(folder + kPackageFile);
   if (const std::string linked = linked_by_build(); !linked.empty()) paths.push_back(linked);
   if (const Finder ask = finder.load()) {
