@@ -426,6 +426,21 @@ def test_softmax_and_its_backward_equal_numpy(dtype, shape, dim):
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_softmax_of_short_lines_equals_numpy_and_writes_nothing_behind(dtype):
+    for length in range(1, 40):
+        tensor = sample((3, length), dtype)
+        array = exact(tensor)
+        e = np.exp(array - array.max(1, keepdims=True))
+        expected = e / e.sum(1, keepdims=True)
+        close(tensor.softmax(1), expected)
+        close(tensor.log_softmax(1), np.log(expected), scale=4)
+        memory = torch.full((length + 40,), 7, dtype=dtype)
+        torch.softmax(tensor[0], 0, out=memory[:length])
+        close(memory[:length], expected[0])
+        assert bool((memory[length:] == 7).all())
+
+
 def test_softmax_converts_first_and_accepts_views():
     tensor = torch.arange(6).reshape(2, 3)
     close(tensor.softmax(0, dtype=torch.float32).sum(0), np.ones(3))

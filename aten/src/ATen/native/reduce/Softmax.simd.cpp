@@ -27,6 +27,72 @@ template <class T, class A> C10_ALWAYS_INLINE void store_as(char* p, A value) {
   __builtin_memcpy(p, &element, sizeof(T));
 }
 
+// ---- parts of registers
+// The first n of a register's lanes in memory, by masks: without them a short line is faster on
+// scalars, as copying it into a register's worth of memory stalls the load that follows.
+#if defined(__AVX512F__) && !defined(__clang__)
+template <class T> constexpr bool kPartial = std::is_same_v<T, float> || std::is_same_v<T, double>;
+C10_ALWAYS_INLINE uint16_t first_lanes(int64_t n) { return static_cast<uint16_t>((1u << n) - 1); }
+C10_ALWAYS_INLINE vec::Vec<float> load_first(const char* p, int64_t n, vec::Vec<float> rest) {
+  return __builtin_ia32_loadups512_mask(reinterpret_cast<const float*>(p), rest.v, first_lanes(n));
+}
+C10_ALWAYS_INLINE vec::Vec<double> load_first(const char* p, int64_t n, vec::Vec<double> rest) {
+  return __builtin_ia32_loadupd512_mask(reinterpret_cast<const double*>(p), rest.v,
+                                        static_cast<uint8_t>(first_lanes(n)));
+}
+C10_ALWAYS_INLINE void store_first(char* p, vec::Vec<float> x, int64_t n) {
+  __builtin_ia32_storeups512_mask(reinterpret_cast<float*>(p), x.v, first_lanes(n));
+}
+C10_ALWAYS_INLINE void store_first(char* p, vec::Vec<double> x, int64_t n) {
+  __builtin_ia32_storeupd512_mask(reinterpret_cast<double*>(p), x.v,
+                                  static_cast<uint8_t>(first_lanes(n)));
+}
+// The numbers of the lanes with bit k turned over, and as they are in the last row. A table:
+// the compiler would build the numbers lane by lane at run time.
+template <class T> struct LaneNumbers {
+  static constexpr int kLanes = vec::Vec<T>::kLanes, kBits = kLanes == 16 ? 4 : 3;
+  alignas(64) vec::int_of<T> row[kBits + 1][kLanes] = {};
+  constexpr LaneNumbers() {
+    for (int k = 0; k <= kBits; ++k)
+      for (int i = 0; i < kLanes; ++i) row[k][i] = k < kBits ? i ^ (1 << k) : i;
+  }
+};
+template <class T> inline constexpr LaneNumbers<T> kLaneNumbers{};
+
+template <class T> C10_ALWAYS_INLINE vec::Mask<T> lanes_below(int64_t n) {
+  using Raw = typename vec::Mask<T>::Raw;
+  Raw number;
+  __builtin_memcpy(&number, kLaneNumbers<T>.row[LaneNumbers<T>::kBits], sizeof(number));
+  return {(Raw)(number < static_cast<vec::int_of<T>>(n))};
+}
+
+// The fold of all lanes, in every lane: each step combines lanes whose numbers differ in one bit.
+template <class Op, class T> C10_ALWAYS_INLINE vec::Vec<T> all_lanes(vec::Vec<T> x) {
+#pragma GCC unroll 4
+  for (int k = 0; k < LaneNumbers<T>::kBits; ++k) {
+    typename vec::Mask<T>::Raw other;
+    __builtin_memcpy(&other, kLaneNumbers<T>.row[k], sizeof(other));
+    x = Op::fold(x, vec::Vec<T>(__builtin_shuffle(x.v, other)));
+  }
+  return x;
+}
+
+// A line that fits into a register stays there from the maximum to the result. Lanes behind its
+// end are -inf for the maximum and 0 for the exponential, which is slow where it underflows.
+template <class T, bool kLog> void short_line(const char* in, char* out, int64_t n) {
+  using V = vec::Vec<T>;
+  const V x = load_first(in, n, V(-c10::numeric_limits<T>::infinity()));
+  const vec::Mask<T> inside = lanes_below<T>(n);
+  const V shifted = vm::select(inside, x - all_lanes<MaxOp>(x), V(T(0)));
+  const V e = vm::select(inside, vm::exp(shifted), V(T(0)));
+  const V sum = all_lanes<SumOp>(e);
+  store_first(out, kLog ? shifted - vm::log(sum) : e / sum, n);
+}
+#else
+template <class T> constexpr bool kPartial = false;
+template <class T, bool kLog> void short_line(const char* in, char* out, int64_t n);
+#endif
+
 template <class T, bool kLog> struct Softmax {
   using A = vec::opmath_t<T>;
   using V = vec::Vec<A>;
@@ -70,6 +136,9 @@ template <class T, bool kLog> struct Softmax {
   }
 
   static void line(const char* in, char* out, int64_t n, char* scratch) {
+    if constexpr (kPartial<T>) {
+      if (n <= kLanes) return short_line<T, kLog>(in, out, n);
+    }
     const A top = Fold<MaxOp, T>::row(in, n, A(0));
     if constexpr (kLog) {
       const A shift = top + vm::log(Fold<ExpSumOp, T>::row(in, n, top));
