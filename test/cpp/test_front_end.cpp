@@ -1,4 +1,5 @@
 // What a C++ user writes against <torch/torch.h> alone.
+#include <ATen/native/Pow.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -42,6 +43,17 @@ TEST(FrontEnd, OperatorsOfTensorsAndNumbers) {
   EXPECT_TRUE(torch::equal(-a, 0 - a));
   EXPECT_TRUE(torch::equal(8 / (b + 2), torch::full({4}, 2.0)));
   EXPECT_TRUE(torch::equal((a < 2) & (a != 0), a == 1));
+}
+
+TEST(FrontEnd, PowersOfIntegersWrapAndTruncate) {
+  EXPECT_EQ(at::native::powi<int64_t>(3, 4), 81);
+  EXPECT_EQ(at::native::powi<int16_t>(-3, 3), -27);
+  EXPECT_EQ(at::native::powi<int32_t>(2, 32), 0);
+  EXPECT_EQ(at::native::powi<uint8_t>(2, 7), 128);
+  EXPECT_EQ(at::native::powi<int32_t>(-1, -3), -1);
+  EXPECT_EQ(at::native::powi<int32_t>(-1, -2), 1);
+  EXPECT_EQ(at::native::powi<int32_t>(2, -1), 0);
+  EXPECT_EQ(at::native::powi<int32_t>(0, 0), 1);
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 // that holds the interpreter's lock of another language cannot be joined at exit.
 #include <torch/csrc/jit/tasks.h>
 
-#include <ATen/parallel/Parallel.h>
+#include <ATen/Parallel.h>
 #include <c10/core/TensorImpl.h>
 #include <deque>
 #include <thread>
@@ -142,3 +142,10 @@ c10::intrusive_ptr<Future> launch(std::function<IValue()> work) {
 }
 
 } // namespace torch::jit
+
+void at::launch(std::function<void()> task) {
+  torch::jit::launch([task = std::move(task)] {
+    task();
+    return at::IValue();
+  });
+}
