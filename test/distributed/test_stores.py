@@ -27,6 +27,16 @@ def store(request, tmp_path):
     return made
 
 
+def test_timeout_may_be_a_float_of_seconds(store):
+    store.set_timeout(7.5)
+    assert store.timeout == timedelta(seconds=7.5)
+    for wrong in (float("nan"), float("inf"), 1e300):
+        with pytest.raises(ValueError, match="no duration"):
+            store.set_timeout(wrong)
+    with pytest.raises(TypeError, match="timedelta"):
+        store.set_timeout("7")
+
+
 def test_get_after_set_returns_the_bytes(store):
     store.set("key", b"\x00\xffvalue")
     store.set("text", "é")

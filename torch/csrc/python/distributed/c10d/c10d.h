@@ -20,7 +20,7 @@ bool init_errors(PyObject* module);
 // ---- values; all throw python_error
 std::string text_from(PyObject* str_or_bytes);
 std::vector<std::string> texts_from(PyObject* sequence);
-// Of a datetime.timedelta.
+// Of a datetime.timedelta, or of seconds as a float.
 c10d::Millis millis_from(PyObject* delta);
 PyObject* delta_from(c10d::Millis time);
 PyObject* bytes_from(const std::string& bytes);

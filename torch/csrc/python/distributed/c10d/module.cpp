@@ -1,6 +1,8 @@
 // PyInit__c10d, conversions of values and the errors.
 #include <torch/csrc/python/distributed/c10d/c10d.h>
 
+#include <cmath>
+
 #include <datetime.h>
 
 namespace torch::python {
@@ -101,9 +103,24 @@ PyObject* list_from(const std::vector<at::Tensor>& tensors) {
   return list.release();
 }
 
+namespace {
+/// Limited by what a datetime.timedelta can say, so that the way back to Python exists.
+c10d::Millis millis_from_seconds(double seconds) {
+  constexpr double most = 999999999.0 * 86400;
+  if (!(std::abs(seconds) <= most)) {
+    PyErr_Format(PyExc_ValueError, "a timeout of %R seconds is no duration",
+                 checked(PyFloat_FromDouble(seconds)).get());
+    throw python_error();
+  }
+  return c10d::Millis(static_cast<int64_t>(seconds * 1000));
+}
+} // namespace
+
 c10d::Millis millis_from(PyObject* o) {
+  if (PyFloat_Check(o)) return millis_from_seconds(PyFloat_AS_DOUBLE(o));
   if (!PyDelta_Check(o)) {
-    raise_type_error(std::string("expected a datetime.timedelta, not ") + type_name(o));
+    raise_type_error(std::string("expected a datetime.timedelta or a float of seconds, not ") +
+                     type_name(o));
   }
   return c10d::Millis(int64_t{PyDateTime_DELTA_GET_DAYS(o)} * 86400000 +
                       int64_t{PyDateTime_DELTA_GET_SECONDS(o)} * 1000 +
