@@ -247,6 +247,7 @@ def _wrong(rank: int, size: int) -> list[str]:
         lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3)),
         lambda: dist.send(torch.ones(1), rank),
         lambda: dist.broadcast(torch.ones(1), 5),
+        lambda: dist.all_to_all_single(torch.ones(2, 4), torch.ones(4, 2).t()),
     ):
         with pytest.raises((TypeError, ValueError, RuntimeError)) as caught:
             call()
@@ -260,6 +261,7 @@ def test_calls_with_wrong_arguments_raise_and_leave_the_group_usable():
         assert "expected 2, got 1" in texts[1]
         assert "cannot hold the 2 elements of each of 2 ranks" in texts[2]
         assert "Cannot use ReduceOp.BAND" in texts[3]
+        assert texts[7] == "Tensors must be contiguous"
         assert "does not divide equally across group size" in texts[4]
 
 

@@ -84,6 +84,47 @@ def test_hook_on_communication_that_averages_gives_the_same():
             np.testing.assert_allclose(one, alone, rtol=1e-5, atol=1e-6)
 
 
+def _bucket_is_a_number(state, bucket: int):
+    raise AssertionError
+
+
+def _returns_a_number(state, bucket: dist.GradBucket) -> int:
+    return 1
+
+
+def _returns_a_number_unannounced(state, bucket):
+    return 1
+
+
+def _annotated(state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    return _averaging(state, bucket)
+
+
+def _hooked(rank: int, size: int, hook) -> str:
+    model = Parallel(nn.Linear(2, 1))
+    try:
+        model.register_comm_hook(None, hook)
+        model(torch.ones(1, 2)).sum().backward()
+    except (ValueError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("hook", "text"),
+    [
+        (_bucket_is_a_number, "ValueError: Communication hook: bucket annotation should be"),
+        (_returns_a_number, "ValueError: Communication hook: return annotation should be"),
+        (_returns_a_number_unannounced, "RuntimeError: DDP communication hook's callback must"),
+        (_annotated, ""),
+    ],
+)
+def test_hook_that_takes_or_returns_something_else_is_refused(hook, text):
+    (found,) = run_ranks(_hooked, 1, hook)
+    assert found.startswith(text)
+    assert bool(found) == bool(text)
+
+
 def _compressed(rank: int, size: int) -> list:
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 

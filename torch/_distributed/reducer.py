@@ -50,6 +50,11 @@ class GradBucket:
 
 
 def _result(future: Future) -> Tensor | None:
+    if not hasattr(future, "wait"):
+        raise RuntimeError(
+            "DDP communication hook's callback must return a torch.futures.Future object, but got "
+            f"{type(future).__module__}.{type(future).__qualname__}"
+        )
     value = future.wait()
     return value[0] if isinstance(value, (list, tuple)) else value
 

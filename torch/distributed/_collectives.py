@@ -480,6 +480,9 @@ def all_to_all_single(
     _check_same_dtype(output, input)
     if _outside(group, "all_to_all_single"):
         return None
+    # Splits count rows of memory.
+    if not (output.is_contiguous() and input.is_contiguous()):
+        raise ValueError("Tensors must be contiguous")
     pg = _core._group_or_default(group)
     opts = _options(AllToAllOptions, async_op)
     splits = (_numbers(output_split_sizes), _numbers(input_split_sizes))

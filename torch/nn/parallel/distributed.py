@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch.nn.modules.module import Module
@@ -239,8 +241,7 @@ class DistributedDataParallel(Module):
         future of the averaged gradients."""
         from torch._distributed.reducer import register_comm_hook
 
-        if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
+        _check_comm_hook(hook)
         register_comm_hook(self.reducer, state, hook)
         self._hook_registered = True
 
@@ -288,6 +289,26 @@ class DistributedDataParallel(Module):
         self._make_reducer(self._named_parameters())
         if self.static_graph:
             self.reducer._set_static_graph()
+
+
+def _check_comm_hook(hook: object) -> None:
+    """Refuses a hook whose annotations say that it expects or returns something else."""
+    from torch._distributed.reducer import GradBucket
+
+    if not callable(hook):
+        raise TypeError("Communication hook must be callable.")
+    try:
+        signature = inspect.signature(hook, eval_str=True)
+    except (NameError, TypeError, ValueError):  # names of type checkers alone; calls made in C
+        return
+    bucket = signature.parameters.get("bucket")
+    if bucket is not None and bucket.annotation not in (bucket.empty, GradBucket, Any):
+        raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+    futures = (torch.futures.Future[torch.Tensor], torch.futures.Future)
+    if signature.return_annotation not in (signature.empty, *futures, Any):
+        raise ValueError(
+            "Communication hook: return annotation should be torch.futures.Future[torch.Tensor]."
+        )
 
 
 def _group_of(process_group: object, device_mesh: object) -> object:
