@@ -10,7 +10,10 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed._shard.sharded_tensor import metadata as sharded
 from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
+from torch.distributed.checkpoint._traverse import get_element, set_element
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 
 def _state(fill: float = 0.0) -> dict:
@@ -53,6 +56,59 @@ def test_modules_and_optimizers_are_saved_by_their_own_states(tmp_path):
     other = nn.Linear(2, 2)
     dcp.load({"model": other}, checkpoint_id=tmp_path)
     assert torch.equal(model.weight, other.weight)
+
+
+def test_ways_say_by_their_types_what_is_a_key_and_what_a_place(tmp_path):
+    state = {"optim": {"state": {0: {"m": torch.ones(1)}}, "moments": [1, [torch.zeros(1)]]}}
+    dcp.save(state, checkpoint_id=tmp_path)
+    ways = dcp.FileSystemReader(tmp_path).read_metadata().planner_data
+    assert set(ways.values()) == {
+        ("optim", "state", "0", "m"),
+        ("optim", "moments", 0),
+        ("optim", "moments", 1, 0),
+    }
+    dcp_to_torch_save(tmp_path, tmp_path / "all.pt")
+    moments = torch.load(tmp_path / "all.pt")["optim"]["moments"]
+    assert moments[0] == 1
+    assert torch.equal(moments[1][0], torch.zeros(1))
+    found = {"optim": {"state": {0: {"m": torch.zeros(1)}}, "moments": [0, [torch.ones(1)]]}}
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert found == state
+
+
+def test_dict_without_entries_is_neither_written_nor_asked_for(tmp_path):
+    # An optimizer without state, in files of PyTorch too.
+    dcp.save({"w": torch.ones(1)}, checkpoint_id=tmp_path)
+    found = {"w": torch.zeros(1), "optim": {"state": {}}}
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert found == {"w": torch.ones(1), "optim": {"state": {}}}
+
+
+def test_checkpoint_that_holds_dicts_of_objects_as_one_value_is_loaded(tmp_path):
+    # Before 2.4 dicts without tensors were not taken apart.
+    state = {"w": torch.ones(1), "settings": {"a": {"b": 1}, "c": [2]}}
+    planner = dcp.DefaultSavePlanner(flatten_state_dict=False)
+    dcp.save(state, checkpoint_id=tmp_path, planner=planner)
+    found = {"w": torch.zeros(1), "settings": {"a": {"b": 0}, "c": [0]}}
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert found == state
+
+
+def test_elements_are_set_and_got_by_their_ways():
+    state = {}
+    set_element(state, ("a", 2), 1)
+    set_element(state, ("a", 0, "b"), 5)
+    assert state == {"a": [{"b": 5}, None, 1]}
+    assert get_element(state, ("a", 0, "b")) == 5
+    assert get_element(state, ("a", 3), "none") == "none"
+    assert get_element(state, ("a", "b")) is None
+
+
+def test_properties_in_old_metadata_are_found_by_their_old_name():
+    properties = sharded.TensorProperties(torch.float16, memory_format=torch.channels_last)
+    text = pickle.dumps(properties)
+    assert b"torch.distributed._shard.sharded_tensor.metadata" in text
+    assert pickle.loads(text) == properties
 
 
 def test_load_of_a_missing_key_or_another_shape_raises_and_names_it(tmp_path):

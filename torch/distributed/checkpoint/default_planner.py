@@ -4,10 +4,13 @@ flattened into names; what several ranks have the same is written once."""
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
+from torch.distributed.checkpoint import _version
+from torch.distributed.checkpoint._traverse import traverse_state_dict, traverse_state_dict_v_2_3
 from torch.distributed.checkpoint.metadata import (
     STATE_DICT_TYPE,
     BytesStorageMetadata,
@@ -37,38 +40,25 @@ VERSION = "1.0.0"
 
 
 # ---- names ---------------------------------------------------------------------------------------
-def flatten_state_dict(state: STATE_DICT_TYPE) -> tuple[dict[str, Any], dict[str, Path]]:
+def flatten_state_dict(
+    state: STATE_DICT_TYPE, traverse: Callable[..., None] = traverse_state_dict
+) -> tuple[dict[str, Any], dict[str, Path]]:
     """Values by dotted name, and the way to each."""
     flat: dict[str, Any] = {}
     ways: dict[str, Path] = {}
 
-    def holds_tensors(value: Any) -> bool:
-        if isinstance(value, dict):
-            return True
-        return isinstance(value, list) and any(
-            isinstance(one, torch.Tensor) or holds_tensors(one) for one in value
-        )
-
     def visit(path: Path, value: Any) -> None:
-        if isinstance(value, dict) and value:
-            for key, one in value.items():
-                visit((*path, key if isinstance(key, int) else str(key)), one)
-        elif isinstance(value, list) and holds_tensors(value):
-            for i, one in enumerate(value):
-                visit((*path, i), one)
-        else:
-            name = ".".join(map(str, path))
-            if name in flat:
-                raise ValueError(f"duplicated flatten key {name}")
-            flat[name], ways[name] = value, path
+        name = ".".join(map(str, path))
+        if name in flat:
+            raise ValueError(f"duplicated flatten key {name}")
+        flat[name], ways[name] = value, path
 
-    for key, value in state.items():
-        visit((str(key),), value)
+    traverse(state, visit)
     return flat, ways
 
 
 def set_element(state: Any, path: Path, value: Any) -> None:
-    """Puts a value where its way leads; keys of numbers may be numbers or texts."""
+    """Puts a value where its way leads; the texts of a way may stand for keys that are none."""
     for step in path[:-1]:
         state = state[_key(state, step)]
     state[_key(state, path[-1])] = value
@@ -76,12 +66,7 @@ def set_element(state: Any, path: Path, value: Any) -> None:
 
 def _key(state: Any, step: str | int) -> Any:
     if isinstance(state, dict) and step not in state:
-        other = (
-            str(step)
-            if isinstance(step, int)
-            else next((key for key in state if str(key) == step), step)
-        )
-        return other
+        return next((key for key in state if str(key) == str(step)), step)
     return step
 
 
@@ -233,8 +218,16 @@ class DefaultLoadPlanner(LoadPlanner):
     ) -> None:
         """Gets what is to be filled, and what there is."""
         self.original_state_dict = state_dict
+        _version._derived_version = None
         if self.flatten_state_dict:
-            state_dict, self.mappings = flatten_state_dict(state_dict)
+            flat, self.mappings = flatten_state_dict(state_dict)
+            names = set() if metadata is None else set(metadata.state_dict_metadata)
+            if names and not names.issuperset(flat):
+                old, ways = flatten_state_dict(state_dict, traverse_state_dict_v_2_3)
+                if names.issuperset(old):
+                    flat, self.mappings = old, ways
+                    _version._derived_version = "2_3"
+            state_dict = flat
         self.state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
 
     def create_local_plan(self) -> LoadPlan:

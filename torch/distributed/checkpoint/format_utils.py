@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import torch
+from torch.distributed.checkpoint._traverse import set_element
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import (
@@ -18,14 +19,6 @@ from torch.distributed.checkpoint.state_dict_saver import save
 __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 
 Path = str | os.PathLike
-
-
-def _put(state: STATE_DICT_TYPE, path: tuple, value: object) -> None:
-    """Puts a value at the end of its way, making dicts. A checkpoint does not say whether a number
-    was a key or a place in a list: lists of tensors come back as dicts by place."""
-    for step in path[:-1]:
-        state = state.setdefault(step, {})
-    state[path[-1]] = value
 
 
 class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
@@ -59,7 +52,7 @@ class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
                 continue
             is_tensor = isinstance(entry, TensorStorageMetadata)
             room = torch.empty(entry.size, dtype=entry.properties.dtype) if is_tensor else entry
-            _put(state_dict, path, room)
+            set_element(state_dict, path, room)
         super().set_up_planner(state_dict, metadata, is_coordinator)
 
 

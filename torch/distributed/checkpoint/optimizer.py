@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import torch
+from torch.distributed.checkpoint._traverse import set_element
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.metadata import (
     STATE_DICT_TYPE,
@@ -64,7 +64,7 @@ def load_sharded_optimizer_state_dict(
             value: Any = "<bytes_io>"
         else:
             value = _empty(stored, _parameter_of(way, model_state_dict))
-        _put(state, way, value)
+        set_element(state, way, value)
     import torch.distributed as dist
 
     _load_state_dict(
@@ -74,23 +74,3 @@ def load_sharded_optimizer_state_dict(
         planner=planner or DefaultLoadPlanner(),
     )
     return state
-
-
-def _put(state: Any, way: tuple, value: Any) -> None:
-    """Makes the dictionaries and lists that a way leads through."""
-    for step, following in itertools.pairwise(way):
-        fresh: Any = [] if isinstance(following, int) else {}
-        if isinstance(state, list):
-            _reach(state, step)
-            if state[step] is None:
-                state[step] = fresh
-        else:
-            state.setdefault(step, fresh)
-        state = state[step]
-    if isinstance(state, list):
-        _reach(state, way[-1])
-    state[way[-1]] = value
-
-
-def _reach(values: list, place: int) -> None:
-    values.extend([None] * (place + 1 - len(values)))

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.distributed import distributed_c10d as _core
 from torch.distributed._shard.metadata import ShardMetadata
+from torch.distributed._shard.sharded_tensor.metadata import (
+    ShardedTensorMetadata,
+    TensorProperties,
+)
 
 __all__ = [
     "Shard", "ShardedTensor", "ShardedTensorMetadata", "TensorProperties", "init_from_local_shards",
 ]  # fmt: skip
-
-
-@dataclass
-class TensorProperties:
-    """How a tensor is made."""
-
-    dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
-    layout: torch.layout = torch.strided
-    requires_grad: bool = False
-    memory_format: torch.memory_format = torch.contiguous_format
-    pin_memory: bool = False
-
-
-@dataclass
-class ShardedTensorMetadata:
-    """The parts of all ranks, the size of the whole, and how it is made."""
-
-    shards_metadata: list[ShardMetadata] = field(default_factory=list)
-    size: torch.Size = field(default_factory=lambda: torch.Size([]))
-    tensor_properties: TensorProperties = field(default_factory=TensorProperties)
 
 
 @dataclass
