@@ -38,6 +38,11 @@ def test_contract_refuses_changed_names():
         wrapped(nn.Linear(2, 2))
 
 
+def test_checkpoint_with_an_unknown_option_is_refused():
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: fast, once"):
+        checkpoint(nn.Linear(1, 1), once=True, fast=True)
+
+
 def test_checkpoint_computes_again_and_gives_the_same_gradients():
     torch.manual_seed(0)
     plain = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))

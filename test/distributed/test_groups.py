@@ -28,6 +28,11 @@ def test_questions_without_a_group_raise_and_name_init_process_group():
         dist.all_reduce(torch.ones(1))
 
 
+def test_end_of_a_group_that_does_not_exist_is_a_failed_assertion():
+    with pytest.raises(AssertionError, match="Process group cannot be None"):
+        dist.destroy_process_group()
+
+
 def test_backend_that_is_not_built_raises_and_names_it():
     assert not dist.is_nccl_available() and dist.Backend("NCCL") == "nccl"
     with pytest.raises(RuntimeError, match="doesn't have NCCL built in"):

@@ -43,6 +43,9 @@ from torch.distributed.rendezvous import rendezvous
 
 _backend = Backend.UNDEFINED
 
+# Keys of stores that begin with it are those of barriers; stores of other packages look for it.
+STORE_BASED_BARRIER_PREFIX = "store_based_barrier_key"
+
 
 class _World:
     """What this process knows of its groups."""
@@ -694,7 +697,10 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if group is GroupMember.NON_GROUP_MEMBER or _rank_not_in_group(group):
         return
     pg = GroupMember.WORLD if group is None else group
-    if pg is None or pg not in _world.pg_map:
+    if pg is None:
+        # Programs that end a group which may not exist catch this type.
+        raise AssertionError("Process group cannot be None: no default group was made")
+    if pg not in _world.pg_map:
         raise ValueError("Invalid process group specified")
     if group is None or group is GroupMember.WORLD:
         # Later groups first: their members may be fewer, and end sooner.

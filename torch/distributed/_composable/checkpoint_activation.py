@@ -11,6 +11,9 @@ from torch.utils.checkpoint import checkpoint as _recompute
 __all__ = ["checkpoint"]
 
 
+_OPTIONS = {"context_fn", "debug", "determinism_check", "early_stop", "preserve_rng_state"}
+
+
 @contract()
 def checkpoint(module: nn.Module, **kwargs: Any) -> nn.Module:
     """Keeps a module's inputs only and runs it again for the gradient; arguments are those of
@@ -20,6 +23,9 @@ def checkpoint(module: nn.Module, **kwargs: Any) -> nn.Module:
             "use_reentrant=True is not supported in composable checkpoint. Please use "
             "torch.utils.checkpoint.checkpoint instead."
         )
+    unknown = kwargs.keys() - _OPTIONS
+    if unknown:
+        raise ValueError(f"Unexpected keyword arguments: {', '.join(sorted(unknown))}")
     forward = module.forward
 
     def again(*args: Any, **named: Any) -> Any:

@@ -160,11 +160,11 @@ class Pipe(nn.Module):
         return getattr(self.split_gm, f"submod_{stage_idx}")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs all stages here, one after the other: the model itself."""
+        """Runs all stages here, one after the other: the outputs of the model, as a tuple."""
         out = self.get_stage_module(0)(*args, **kwargs)
         for stage in range(1, self.num_stages):
             out = self.get_stage_module(stage)(*(out if isinstance(out, tuple) else (out,)))
-        return out
+        return tuple(tree_leaves(out))
 
     def info(self) -> PipeInfo:
         """What stages have to know."""
