@@ -70,9 +70,18 @@ def test_add_to_a_value_that_is_no_number_raises(store):
 
 def test_wait_for_a_missing_key_raises_after_the_timeout_and_names_it(store):
     begin = time.monotonic()
-    with pytest.raises(dist.DistStoreError, match=r"wait timeout after 100ms, keys: .*missing"):
+    with pytest.raises(dist.DistStoreError, match=r"[Ww]ait timeout after 100ms, keys: .*missing"):
         store.wait(["missing"], timedelta(milliseconds=100))
     assert time.monotonic() - begin < 10
+
+
+def test_text_of_a_timeout_begins_as_programs_match_it():
+    for made, text in (
+        (dist.HashStore(), "^Wait timeout"),
+        (dist.TCPStore("localhost", 0, 1, True), "^wait timeout after 5ms"),
+    ):
+        with pytest.raises(dist.DistStoreError, match=text):
+            made.wait(["key"], timedelta(milliseconds=5))
 
 
 def test_compare_set_changes_only_what_is_expected(store):

@@ -196,7 +196,7 @@ void FileStore::wait(const Keys& keys, Millis timeout) {
   // Nobody tells when a file changes: look often at first, then every 10 ms.
   for (auto pause = Millis(1); !check(keys); pause = std::min(pause * 2, Millis(10))) {
     if (timeout >= Millis::zero() && std::chrono::steady_clock::now() >= end) {
-      throw DistStoreError(timeout_text(timeout, keys));
+      throw DistStoreError("Wait timeout " + timeout_text(timeout, keys));
     }
     std::this_thread::sleep_for(pause);
   }

@@ -21,7 +21,7 @@ int64_t number_in(const std::string& key, const Bytes& value) {
 }
 
 std::string timeout_text(Millis timeout, const Keys& keys) {
-  std::string text = c10::str("wait timeout after ", timeout.count(), "ms, keys: ");
+  std::string text = c10::str("after ", timeout.count(), "ms, keys: ");
   for (size_t i = 0; i < keys.size(); ++i) text += (i ? ", " : "") + keys[i];
   return text;
 }
@@ -177,7 +177,7 @@ void HashStore::wait_locked(std::unique_lock<std::mutex>& lock, const Keys& keys
   if (timeout < Millis::zero()) {
     changed_.wait(lock, there);
   } else if (!changed_.wait_for(lock, timeout, there)) {
-    throw DistStoreError(timeout_text(timeout, keys));
+    throw DistStoreError("Wait timeout " + timeout_text(timeout, keys));
   }
 }
 

@@ -95,7 +95,7 @@ class TORCH_API StoreTable {
 
 // The number a value holds; throws c10::ValueError, naming the key.
 TORCH_API int64_t number_in(const std::string& key, const Bytes& value);
-// "wait timeout after 100ms, keys: /a, /b"
+// "after 100ms, keys: a, b": the end of an error of a wait.
 TORCH_API std::string timeout_text(Millis timeout, const Keys& keys);
 
 // A table within this process.

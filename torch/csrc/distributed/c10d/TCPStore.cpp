@@ -308,7 +308,7 @@ std::string TCPStore::ask(const std::string& message, Millis wait, const Keys& k
   const Body kind = ok ? body_of(static_cast<Command>(message[0])) : Body::Text;
   if (timed_out) {
     give_back(std::move(connection));
-    throw DistStoreError(timeout_text(wait, keys));
+    throw DistStoreError("wait timeout " + timeout_text(wait, keys));
   }
   if (kind == Body::Number) {
     read_number();
