@@ -1,6 +1,6 @@
 """Collectives as functions: they return new tensors and name their group, so that graphs can hold
 them. The operators are torch.ops._c10d_functional's; each starts its work, and wait_tensor waits
-for it. Called outside of a graph, the functions here wait at once."""
+for it. The functions here return tensors that wait on first use, or within a graph at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work, _resolve_process_group
 from torch.distributed import distributed_c10d as _core
+from torch.utils._pytree import tree_map_only
 
 __all__ = [
     "all_gather_tensor", "all_reduce", "all_reduce_coalesced", "all_to_all_single",
@@ -165,8 +166,82 @@ _ops = torch.ops._c10d_functional
 
 # ---- functions -----------------------------------------------------------------------------------
 class AsyncCollectiveTensor(torch.Tensor):
-    """The class of results that are waited for on their first use. Functions here wait at once, so
-    none is made; programs ask for it by name."""
+    """The result of a collective that may still run: the first operator that reads it waits, and
+    views of it do not. Views share the work with what they are of."""
+
+    elem: Tensor
+    _work: list[Work]  # empty when the collective has ended
+
+    @staticmethod
+    def __new__(cls, elem: Tensor, work: list[Work] | None = None) -> AsyncCollectiveTensor:
+        """Wraps the memory that a collective writes."""
+        made = torch.Tensor._make_wrapper_subclass(
+            cls,
+            elem.size(),
+            strides=elem.stride(),
+            storage_offset=elem.storage_offset(),
+            dtype=elem.dtype,
+            layout=elem.layout,
+            device=elem.device,
+            requires_grad=elem.requires_grad,
+        )
+        made.elem = elem
+        found = _pending.pop(elem.untyped_storage().data_ptr(), None) if elem.numel() else None
+        made._work = ([] if found is None else [found]) if work is None else work
+        return made
+
+    @property
+    def completed(self) -> bool:
+        """Whether the collective has been waited for."""
+        return not self._work
+
+    def wait(self) -> Tensor:
+        """The values, as a plain tensor."""
+        return self.trigger_wait()
+
+    def trigger_wait(self) -> Tensor:
+        """The values, as a plain tensor."""
+        while self._work:
+            self._work[-1].wait()
+            self._work.clear()
+        return self.elem
+
+    def tolist(self) -> Any:
+        """The values as numbers in lists."""
+        return self.wait().tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The values as an array."""
+        return self.wait().numpy(force=force)
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        return f"AsyncCollectiveTensor({self.wait()})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Waits, and runs the operator on plain tensors; a view of one argument stays a promise."""
+        if func in _VIEWS and isinstance(args[0], cls):
+            return cls(func(args[0].elem, *args[1:], **(kwargs or {})), args[0]._work)
+        plain = tree_map_only(cls, cls.trigger_wait, (args, kwargs or {}))
+        return func(*plain[0], **plain[1])
+
+
+_aten = torch.ops.aten
+_VIEWS = {
+    _aten.view.default, _aten._unsafe_view.default, _aten.slice.Tensor, _aten.select.int,
+    _aten.t.default, _aten.transpose.int, _aten.permute.default, _aten.squeeze.dim,
+    _aten.unsqueeze.default, _aten.expand.default, _aten.as_strided.default, _aten.alias.default,
+    _aten.detach.default,
+}  # fmt: skip
+
+
+def _handed(tensor: Tensor) -> Tensor:
+    """The result of a collective as the caller gets it: waited for on first use, or at once where a
+    graph is traced, which holds the wait as an operator."""
+    traces = type(tensor) is not torch.Tensor or tensor.is_meta or torch.compiler.is_compiling()
+    if traces or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None:
+        return wait_tensor(tensor)
+    return AsyncCollectiveTensor(tensor)
 
 
 def _resolve_group_name(group: Group, tag: str = "") -> str:
@@ -196,17 +271,19 @@ def _size(name: str) -> int:
 
 def wait_tensor(tensor: Tensor) -> Tensor:
     """The tensor, when its collective has ended."""
+    if isinstance(tensor, AsyncCollectiveTensor):
+        return tensor.wait()
     return _ops.wait_tensor(tensor)
 
 
 def broadcast(self: Tensor, src: int, group: Group, tag: str = "") -> Tensor:
     """Rank src's tensor."""
-    return wait_tensor(_ops.broadcast(self, src, _resolve_group_name(group, tag)))
+    return _handed(_ops.broadcast(self, src, _resolve_group_name(group, tag)))
 
 
 def all_reduce(self: Tensor, reduceOp: str, group: Group, tag: str = "") -> Tensor:
     """The tensors of all ranks reduced."""
-    return wait_tensor(_ops.all_reduce(self, reduceOp.lower(), _resolve_group_name(group, tag)))
+    return _handed(_ops.all_reduce(self, reduceOp.lower(), _resolve_group_name(group, tag)))
 
 
 def all_reduce_coalesced(
@@ -214,15 +291,17 @@ def all_reduce_coalesced(
 ) -> list[Tensor]:
     """Several tensors of all ranks reduced."""
     name = _resolve_group_name(group, tag)
-    return [wait_tensor(t) for t in _ops.all_reduce_coalesced(self, reduceOp.lower(), name)]
+    return [_handed(t) for t in _ops.all_reduce_coalesced(self, reduceOp.lower(), name)]
 
 
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Group, tag: str = "") -> Tensor:
     """The tensors of all ranks, joined along a dimension."""
     name = _resolve_group_name(group, tag)
     size = _size(name)
-    whole = wait_tensor(_ops.all_gather_into_tensor(self.contiguous(), size, name))
-    return torch.cat(whole.chunk(size), gather_dim) if gather_dim else whole
+    whole = _ops.all_gather_into_tensor(self.contiguous(), size, name)
+    if gather_dim:
+        return torch.cat(wait_tensor(whole).chunk(size), gather_dim)
+    return _handed(whole)
 
 
 def reduce_scatter_tensor(
@@ -239,7 +318,7 @@ def reduce_scatter_tensor(
     if scatter_dim:
         self = torch.cat(self.chunk(size, scatter_dim))
     op = reduceOp.lower()
-    return wait_tensor(_ops.reduce_scatter_tensor(self.contiguous(), op, size, name))
+    return _handed(_ops.reduce_scatter_tensor(self.contiguous(), op, size, name))
 
 
 def all_to_all_single(
@@ -253,7 +332,7 @@ def all_to_all_single(
     name = _resolve_group_name(group, tag)
     equal = [self.shape[0] // _size(name)] * _size(name)
     out, into = output_split_sizes or equal, input_split_sizes or equal
-    return wait_tensor(_ops.all_to_all_single(self, out, into, name))
+    return _handed(_ops.all_to_all_single(self, out, into, name))
 
 
 def permute_tensor(self: Tensor, src_dst: list[int], group: Group, tag: str = "") -> Tensor:
@@ -271,11 +350,12 @@ class _AllToAll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, out: list[int], into: list[int], name: str) -> Tensor:
         ctx.splits, ctx.name = (into, out), name
-        return all_to_all_single(tensor, out, into, name)
+        return wait_tensor(all_to_all_single(tensor, out, into, name))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
-        return all_to_all_single(grad.contiguous(), *ctx.splits, ctx.name), None, None, None
+        sent = all_to_all_single(grad.contiguous(), *ctx.splits, ctx.name)
+        return wait_tensor(sent), None, None, None
 
 
 def all_to_all_single_autograd(

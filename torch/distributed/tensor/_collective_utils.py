@@ -23,33 +23,47 @@ def unpad_tensor(tensor: Tensor, pad_dim: int, pad_size: int) -> Tensor:
     return tensor.narrow(pad_dim, 0, tensor.size(pad_dim) - pad_size) if pad_size else tensor
 
 
-def gather_parts(local: Tensor, dim: int, size: int, mesh: DeviceMesh, mesh_dim: int) -> Tensor:
+def _ended(tensor: Tensor, wait: bool = True) -> Tensor:
+    return _functional.wait_tensor(tensor) if wait else tensor
+
+
+def gather_parts(
+    local: Tensor, dim: int, size: int, mesh: DeviceMesh, mesh_dim: int, wait: bool = True
+) -> Tensor:
     """The whole dimension of `size` elements of which each rank has its part."""
     parts = mesh.size(mesh_dim)
     longest = cut(size, parts, 0)[0]
     sent = padded(local, dim, longest - local.size(dim)).contiguous()
-    whole = _functional.all_gather_tensor(sent, dim, (mesh, mesh_dim))
+    whole = _ended(_functional.all_gather_tensor(sent, dim, (mesh, mesh_dim)), wait)
     if size == longest * parts:
         return whole
     # The padding is at the end of parts, and parts before the last full one have none.
     return whole.narrow(dim, 0, size).contiguous()
 
 
-def reduce_parts(local: Tensor, partial: Partial, mesh: DeviceMesh, mesh_dim: int) -> Tensor:
+def reduce_parts(
+    local: Tensor, partial: Partial, mesh: DeviceMesh, mesh_dim: int, wait: bool = True
+) -> Tensor:
     """The value of which each rank has a part to be reduced."""
     op = partial.reduce_op
-    whole = _functional.all_reduce(partial.before(local), op, (mesh, mesh_dim))
+    whole = _ended(_functional.all_reduce(partial.before(local), op, (mesh, mesh_dim)), wait)
     return partial.after(whole)
 
 
 def reduce_and_cut(
-    local: Tensor, partial: Partial, dim: int, mesh: DeviceMesh, mesh_dim: int
+    local: Tensor,
+    partial: Partial,
+    dim: int,
+    mesh: DeviceMesh,
+    mesh_dim: int,
+    wait: bool = True,
 ) -> Tensor:
     """This rank's part along a dimension of the value that the ranks' tensors reduce to."""
     parts, size = mesh.size(mesh_dim), local.size(dim)
     longest = cut(size, parts, 0)[0]
     sent = padded(partial.before(local), dim, longest * parts - size)
     part = _functional.reduce_scatter_tensor(sent, partial.reduce_op, dim, (mesh, mesh_dim))
+    part = _ended(part, wait)
     length = cut(size, parts, mesh.get_local_rank(mesh_dim))[0]
     return partial.after(part.narrow(dim, 0, length) if length != longest else part)
 
@@ -83,10 +97,10 @@ def shard_dim_alltoall(
     """The tensor joined along one dimension and cut along another; all parts have equal lengths."""
     parts = mesh.size(mesh_dim)
     if input.device.type == "cpu" or input.is_meta:
-        whole = _functional.all_gather_tensor(input, gather_dim, (mesh, mesh_dim))
+        whole = _ended(_functional.all_gather_tensor(input, gather_dim, (mesh, mesh_dim)))
         return whole.chunk(parts, shard_dim)[mesh.get_local_rank(mesh_dim)].contiguous()
     sent = torch.cat([part.contiguous().flatten() for part in input.chunk(parts, shard_dim)])
-    got = _functional.all_to_all_single(sent, None, None, (mesh, mesh_dim))
+    got = _ended(_functional.all_to_all_single(sent, None, None, (mesh, mesh_dim)))
     shape = list(input.shape)
     shape[shard_dim] //= parts
     return torch.cat([part.view(shape) for part in got.chunk(parts)], gather_dim)

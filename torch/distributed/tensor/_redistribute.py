@@ -96,19 +96,19 @@ def plan(
     return tuple(steps)
 
 
-def _take(local: torch.Tensor, step: Step, mesh: DeviceMesh) -> torch.Tensor:
-    """The local part after one step."""
+def _take(local: torch.Tensor, step: Step, mesh: DeviceMesh, wait: bool) -> torch.Tensor:
+    """The local part after one step; what it sends may still be on its way without `wait`."""
     mesh_dim, old, new, length = step
     if isinstance(old, Partial):
         if isinstance(new, Shard):
-            return _collect.reduce_and_cut(local, old, new.dim, mesh, mesh_dim)
-        return _collect.reduce_parts(local, old, mesh, mesh_dim)
+            return _collect.reduce_and_cut(local, old, new.dim, mesh, mesh_dim, wait)
+        return _collect.reduce_parts(local, old, mesh, mesh_dim, wait)
     if isinstance(old, Shard):
         if isinstance(new, Shard):
             if new.dim == old.dim:
                 return local
             return _collect.change_cut(local, old.dim, new.dim, length, mesh, mesh_dim)
-        return _collect.gather_parts(local, old.dim, length, mesh, mesh_dim)
+        return _collect.gather_parts(local, old.dim, length, mesh, mesh_dim, wait)
     if isinstance(new, Shard):
         return _collect.take_part(local, new.dim, mesh, mesh_dim)
     return new.share(local, mesh.size(mesh_dim))
@@ -121,7 +121,8 @@ def redistribute_local_tensor(
     *,
     async_op: bool = False,
 ) -> torch.Tensor:
-    """The local part of a tensor under other placements."""
+    """The local part of a tensor under other placements; with `async_op` a tensor that waits for
+    the last step when it is read."""
     mesh = current_spec.mesh
     if mesh != target_spec.mesh:
         raise NotImplementedError("Cross device mesh comm not supported yet!")
@@ -130,7 +131,7 @@ def redistribute_local_tensor(
         return local_tensor
     old, new = current_spec.placements, target_spec.placements
     for step in plan(tuple(current_spec.shape), mesh.shape, tuple(coordinate), old, new):
-        local_tensor = _take(local_tensor, step, mesh)
+        local_tensor = _take(local_tensor, step, mesh, not async_op)
     return local_tensor
 
 

@@ -86,7 +86,7 @@ def _nll_loss(local: LocalCall) -> tuple[torch.Tensor, torch.Tensor]:
         return local.op(*local.args, **local.kwargs)
     loss, total = local.op(self, target, weight, _SUM, ignore)
     for dim in cuts:
-        total = _functional.all_reduce(total, "sum", (spec.mesh, dim))
+        total = _functional.wait_tensor(_functional.all_reduce(total, "sum", (spec.mesh, dim)))
     return (loss / total if reduction == _MEAN else loss), total
 
 

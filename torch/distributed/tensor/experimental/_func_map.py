@@ -52,12 +52,12 @@ def local_map(
                 f"in_placements length {len(in_placements)} does not match the number of input "
                 f"args {len(flat)}!"
             )
-        found = False
+        if not any(isinstance(value, DTensor) for value in flat):
+            return func(*args, **kwargs)
         for i, value in enumerate(flat):
             wanted = None if in_placements is None else in_placements[i]
             if isinstance(value, DTensor):
                 mesh = mesh or value.device_mesh
-                found = True
                 grads = None if in_grad_placements is None else in_grad_placements[i]
                 flat[i] = _local(value, i, wanted, grads, mesh, redistribute_inputs)
             elif wanted is not None and isinstance(value, torch.Tensor):
@@ -65,7 +65,7 @@ def local_map(
                     f"Non-DTensor input {value} expects None placements but received {wanted}!"
                 )
         result = func(*pytree.tree_unflatten(flat, tree), **kwargs)
-        return _distributed(result, out_placements, mesh) if found else result
+        return _distributed(result, out_placements, mesh)
 
     return wrapped
 

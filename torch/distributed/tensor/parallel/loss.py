@@ -54,7 +54,7 @@ def _cuts(spec: DTensorSpec, dim: int) -> list[int]:
 
 def _over(tensor: Tensor, op: str, spec: DTensorSpec, dim: int) -> Tensor:
     for mesh_dim in _cuts(spec, dim):
-        tensor = _functional.all_reduce(tensor, op, (spec.mesh, mesh_dim))
+        tensor = _functional.wait_tensor(_functional.all_reduce(tensor, op, (spec.mesh, mesh_dim)))
     return tensor
 
 
@@ -146,7 +146,7 @@ def _nll_loss_of_part(local: LocalCall) -> tuple[Tensor, Tensor]:
         return loss, total.new_zeros(())
     others = [i for i, p in enumerate(spec.placements) if p.is_shard() and not p.is_shard(dim)]
     for mesh_dim in others:
-        total = _functional.all_reduce(total, "sum", (spec.mesh, mesh_dim))
+        total = _functional.wait_tensor(_functional.all_reduce(total, "sum", (spec.mesh, mesh_dim)))
     return (loss.sum() / total if how == _MEAN else loss.sum()), total
 
 
