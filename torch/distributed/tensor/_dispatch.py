@@ -26,9 +26,11 @@ _MOST_PLANS = 8192
 
 
 class _Settings(threading.local):
-    """Of one thread: whether plain tensors count as replicated ones."""
+    """Of one thread: whether plain tensors count as replicated ones, and the operators of which
+    they do in any case."""
 
     implicit_replication = False
+    replicating_ops: frozenset[OpOverload] = frozenset()
 
 
 settings = _Settings()
@@ -165,7 +167,9 @@ def _as_replicated(cls: type, op: OpOverload, tensor: Tensor, mesh: DeviceMesh) 
             "or explicitly create a DTensor under distributed environment.",
             stacklevel=2,
         )
-    elif tensor.numel() != 1 and not settings.implicit_replication:
+    elif tensor.numel() != 1 and not (
+        settings.implicit_replication or op in settings.replicating_ops
+    ):
         raise RuntimeError(
             f"{op}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "
             "DTensor before calling distributed operators!"

@@ -26,7 +26,8 @@ _MEAN, _SUM = 1, 2
 
 @contextlib.contextmanager
 def loss_parallel() -> Iterator[None]:
-    """Inside the block, forward and backward of cross_entropy keep logits cut along the classes."""
+    """Inside the block, forward and backward of cross_entropy keep logits cut along the classes.
+    Targets and weights may be plain tensors, the same on all ranks."""
     ops = torch.ops.aten
     table: dict[object, Callable] = {
         ops._log_softmax.default: _log_softmax,
@@ -37,6 +38,8 @@ def loss_parallel() -> Iterator[None]:
         ops.nll_loss2d_backward.default: _nll_loss_backward,
     }
     before = {op: _rules._entry(op) for op in table}
+    replicating = _dispatch.settings.replicating_ops
+    _dispatch.settings.replicating_ops = replicating | table.keys()
     for op, make in table.items():
         _rules.set_rule(op, make)
     _dispatch.clear_plans()
@@ -44,6 +47,7 @@ def loss_parallel() -> Iterator[None]:
         yield
     finally:
         _rules._found.update(before)
+        _dispatch.settings.replicating_ops = replicating
         _dispatch.clear_plans()
 
 
