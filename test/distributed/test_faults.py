@@ -1,6 +1,6 @@
-"""What goes wrong in training jobs: a rank that is killed, a store that dies, a port that is taken.
-The others get an error that names the operation and the rank, in time; no process and no half
-checkpoint is left. CRESSET_ROUNDS repeats each fault."""
+"""What goes wrong in training jobs: a rank that is killed, hangs or has another shape, a store that
+dies, a port that is taken. The others get an error that names the operation and the rank, in time;
+no process and no half checkpoint is left. CRESSET_ROUNDS repeats each fault."""
 
 import json
 import os
@@ -94,6 +94,57 @@ def _tell(rank, size, folder, dies):
     Path(folder, f"told{rank}").write_text(_killed(rank, size, folder, dies))
 
 
+def _stays_away(rank, size, folder):
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{folder}/store",
+        rank=rank,
+        world_size=size,
+        timeout=timedelta(seconds=2),
+    )
+    dist.all_reduce(torch.ones(4))
+    if rank == 1:
+        # Until the others have given up; a process that hangs answers nothing.
+        end = time.monotonic() + LIMIT.total_seconds()
+        while len(list(Path(folder).glob("done*"))) < size - 1 and time.monotonic() < end:
+            time.sleep(0.05)
+        return ""
+    begin = time.monotonic()
+    with pytest.raises(dist.DistBackendError) as failure:
+        dist.all_gather_into_tensor(torch.empty(12), torch.ones(4))
+    assert time.monotonic() - begin < LIMIT.total_seconds()
+    Path(folder, f"done{rank}").touch()
+    return str(failure.value)
+
+
+@needs_gloo
+@pytest.mark.parametrize("round", ROUNDS)
+def test_hung_rank_is_named_with_the_operation_after_the_timeout(round, tmp_path):
+    texts = run_ranks(_stays_away, 3, str(tmp_path), backend="")
+    for text in (texts[0], texts[2]):
+        assert "all_gather_into_tensor(input=Float[4], output=Float[12]) number 2" in text
+        assert "ranks that did not: 1" in text, text
+
+
+def _other_shape(rank, size, folder):
+    os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=LIMIT
+    )
+    with pytest.raises(dist.DistBackendError) as failure:
+        dist.all_reduce(torch.ones(20, 10 if rank == 0 else 2))
+    return str(failure.value)
+
+
+@needs_gloo
+@pytest.mark.parametrize("round", ROUNDS)
+def test_rank_with_another_shape_is_named_with_both_shapes(round, tmp_path):
+    for rank, text in enumerate(run_ranks(_other_shape, 2, str(tmp_path), backend="")):
+        assert f"Rank {rank} is running" in text
+        assert "TensorShape=[20, 10]" in text
+        assert "TensorShape=[20, 2]" in text
+
+
 _SERVER = """
     import sys, time
     import torch.distributed as dist
@@ -185,7 +236,8 @@ _TRAINING = """
 
 @needs_gloo
 @pytest.mark.slow
-def test_elastic_restart_resumes_to_the_same_losses(tmp_path):
+@pytest.mark.parametrize("round", ROUNDS)
+def test_elastic_restart_resumes_to_the_same_losses(round, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(_TRAINING))
     curves = {}
