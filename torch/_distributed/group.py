@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import _c10d
 from torch._distributed import options as _o
+from torch._distributed import reductions as _reductions
 from torch._distributed.options import OpType
 from torch._distributed.work import CombinedWork, Work
 
@@ -115,10 +116,15 @@ class _Collectives:
         *,
         op: _o.ReduceOp | None = None,
     ) -> Work:
-        """Reduces the tensors over all ranks, in place."""
+        """Reduces the tensors over all ranks, in place; several also among themselves."""
         op = opts if _is_reduction(opts) else op
         opts = _options(_o.AllreduceOptions, opts, timeout, reduceOp=op)
-        return self._begin(OpType.ALLREDUCE, [], _listed(tensors), opts, op=opts.reduceOp)
+        tensors = _listed(tensors)
+        if tensors and tensors[0].layout == torch.sparse_coo:
+            return _reductions.reduce_sparse(self, tensors, opts)
+        if len(tensors) > 1:
+            return _reductions.reduce_several(self, tensors, opts)
+        return self._begin(OpType.ALLREDUCE, [], tensors, opts, op=opts.reduceOp)
 
     def allreduce_coalesced(
         self, tensors: Sequence[Tensor], opts: _o.AllreduceCoalescedOptions | None = None

@@ -24,7 +24,9 @@ _IN_PLACE: tuple[tuple[str, Any], ...] = (
     ),
     (
         "allreduce_coalesced_(Tensor(a!)[] tensors, str group_name, str reduce_op='sum') -> ()",
-        lambda g, tensors, op: g.allreduce(tensors, op=_functional._reduction(op)),
+        lambda g, tensors, op: g.allreduce_coalesced(
+            tensors, _coalesced_options(_functional._reduction(op))
+        ),
     ),
     (
         "broadcast_(Tensor(a!)[] tensors, str group_name, int root_rank=0) -> ()",
@@ -103,6 +105,12 @@ _IN_PLACE: tuple[tuple[str, Any], ...] = (
 
 def _scatter_options(op: Any) -> Any:
     made = _core.ReduceScatterOptions()
+    made.reduceOp = op
+    return made
+
+
+def _coalesced_options(op: Any) -> Any:
+    made = _core.AllreduceCoalescedOptions()
     made.reduceOp = op
     return made
 
