@@ -1,4 +1,6 @@
-"""all_reduce of several tensors of one rank and of sparse tensors."""
+"""all_reduce and all_gather of several tensors of one rank, and all_reduce of sparse tensors."""
+
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -65,3 +67,25 @@ def _empty_and_other(rank, size):
 
 def test_sparse_tensors_without_elements_stay_empty_and_other_sizes_are_named():
     assert run_ranks(_empty_and_other, 2) == [0, 0]
+
+
+def _gathered(rank, size):
+    out = [[torch.zeros(1) for _ in range(4)] for _ in range(2)]
+    inputs = [torch.full((1,), 10.0 * rank), torch.full((1,), 10.0 * rank + 1)]
+    dist.group.WORLD.allgather(out, inputs).wait()
+    with pytest.raises(ValueError, match="2 output lists of 4 tensors, got lists of"):
+        dist.group.WORLD.allgather(out[:1], inputs)
+    return [[t.item() for t in one] for one in out]
+
+
+def test_all_gather_of_several_tensors_fills_every_list_rank_by_rank():
+    assert run_ranks(_gathered, 2) == [[[0, 1, 10, 11]] * 2] * 2
+
+
+def test_timeout_of_options_is_a_duration_however_it_was_given():
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = 50.0
+    assert options._timeout == timedelta(seconds=50)
+    group = dist.ProcessGroupGloo(dist.HashStore(), 0, 1, options)
+    group._set_default_timeout(timedelta(seconds=23))
+    assert group.options._timeout == timedelta(seconds=23)

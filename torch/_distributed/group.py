@@ -157,10 +157,35 @@ class _Collectives:
         opts: _o.AllgatherOptions | None = None,
         timeout: Timeout = None,
     ) -> Work:
-        """Every rank gets every rank's tensor."""
+        """Every rank gets every rank's tensor. Of several tensors of a rank each output list gets
+        all, those of one rank together."""
+        if len(inputs := _listed(input_tensors)) > 1:
+            return self._allgather_several(list(output_tensors), inputs, opts, timeout)
         outputs = _one_list(output_tensors, "allgather")
         opts = _options(_o.AllgatherOptions, opts, timeout)
         return self._begin(OpType.ALLGATHER, _listed(input_tensors), outputs, opts)
+
+    def _allgather_several(
+        self,
+        lists: list[Sequence[Tensor]],
+        inputs: list[Tensor],
+        opts: _o.AllgatherOptions | None,
+        timeout: Timeout,
+    ) -> Work:
+        count = len(inputs)
+        wrong = [len(one) for one in lists if len(one) != count * self.size()]
+        if len(lists) != count or wrong:
+            raise ValueError(
+                f"allgather of {count} tensors requires {count} output lists of "
+                f"{count * self.size()} tensors, got lists of {[len(one) for one in lists]}"
+            )
+        for i, tensor in enumerate(inputs):
+            work = self.allgather([lists[0][i::count]], [tensor], opts, timeout)
+            work.wait()
+        for other in lists[1:]:
+            for target, value in zip(other, lists[0], strict=True):
+                target.copy_(value)
+        return work
 
     def _allgather_base(
         self, output: Tensor, input: Tensor, opts: _o.AllgatherOptions | None = None
@@ -331,6 +356,15 @@ class Backend(_Collectives, _c10d._Backend):
             self.global_ranks_in_group: list[int] = []
             self.group_name = ""
 
+        @property
+        def _timeout(self) -> datetime.timedelta:
+            return self._limit
+
+        @_timeout.setter
+        def _timeout(self, value: datetime.timedelta | float) -> None:
+            is_number = isinstance(value, float)
+            self._limit = datetime.timedelta(seconds=value) if is_number else value
+
     supports_splitting = False
     supports_coalescing = False
     supports_time_estimate = False
@@ -394,6 +428,9 @@ class Backend(_Collectives, _c10d._Backend):
 
     def _set_default_timeout(self, timeout: datetime.timedelta) -> None:
         self.set_timeout(timeout)
+        options = getattr(self, "options", None)
+        if options is not None:
+            options._timeout = timeout
 
     def _get_sequence_number_for_group(self) -> int:
         return self._sequence() if self._own_rank is None else 0

@@ -4,6 +4,9 @@ engine is C++ behind torch._C._distributed_c10d."""
 
 from torch import _later
 from torch._C._distributed_c10d import (
+    _DEFAULT_FIRST_BUCKET_BYTES as _DEFAULT_FIRST_BUCKET_BYTES,
+)
+from torch._C._distributed_c10d import (
     AllgatherOptions,
     AllreduceCoalescedOptions,
     AllreduceOptions,

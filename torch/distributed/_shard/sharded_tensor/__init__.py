@@ -1,5 +1,6 @@
 """ShardedTensor: a tensor of which each rank has some rectangles."""
 
+from torch.distributed._shard.metadata import ShardMetadata
 from torch.distributed._shard.sharded_tensor.api import (
     Shard,
     ShardedTensor,
@@ -9,5 +10,6 @@ from torch.distributed._shard.sharded_tensor.api import (
 )
 
 __all__ = [
-    "Shard", "ShardedTensor", "ShardedTensorMetadata", "TensorProperties", "init_from_local_shards",
+    "Shard", "ShardMetadata", "ShardedTensor", "ShardedTensorMetadata", "TensorProperties",
+    "init_from_local_shards",
 ]  # fmt: skip
