@@ -349,3 +349,46 @@ def test_number_under_a_key_that_is_named_like_a_table_of_modules_becomes_a_symb
     for n in (2, 3, 4, 5):
         assert torch.equal(run(torch.ones(2), {"_modules": n}), torch.full((2,), float(n)))
     assert count.frame_count == 2
+
+
+class Counted(torch.nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+        self.line = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.line(x) * self.number + self.number
+
+
+def compiled_each(make, backend):
+    return [torch.compile(layer, backend=backend) for layer in make]
+
+
+def compiled_in_place(make, backend):
+    for layer in make:
+        layer.compile(backend=backend)
+    return make
+
+
+@pytest.mark.parametrize("compiled", [compiled_each, compiled_in_place])
+def test_layers_that_differ_in_an_integer_share_two_graphs(compiled):
+    torch._dynamo.reset()
+    count = torch._dynamo.testing.CompileCounter()
+    layers = [Counted(number) for number in range(12)]
+    x = torch.ones(2)
+    wanted = [layer(x) for layer in layers]
+    for layer, want in zip(compiled(layers, count), wanted, strict=True):
+        assert torch.equal(layer(x), want)
+    assert count.frame_count == 2
+
+
+def test_settings_of_layers_of_the_library_stay_numbers():
+    torch._dynamo.reset()
+    count = torch._dynamo.testing.CompileCounter()
+    run = torch.compile(lambda layer, x: layer(x), backend=count)
+    for groups in (1, 2, 4):
+        layer = torch.nn.Conv1d(4, 4, 1, groups=groups)
+        x = torch.ones(1, 4, 3)
+        assert torch.equal(run(layer, x), layer(x))
+    assert count.frame_count == 3

@@ -216,19 +216,27 @@ class DictKeySource(ChainedSource):
         return True
 
 
-def is_of_module(source: Source) -> bool:
-    """Whether a value belongs to a module, to the object whose method runs, to a class, or is the
-    default of a parameter: its numbers are settings, which seldom change."""
+def is_of_class(source: Source) -> bool:
+    """Whether a value belongs to a class or is the default of a parameter: its numbers are
+    settings, which seldom change."""
     while isinstance(source, ChainedSource):
         if isinstance(source, TypeSource):
             return True
-        if isinstance(source, AttrSource) and source.member in _SETTINGS:
+        if isinstance(source, AttrSource) and source.member in ("__defaults__", "__kwdefaults__"):
+            return True
+        source = source.base
+    return False
+
+
+def is_of_module(source: Source) -> bool:
+    """Whether a value belongs to a module, to the object whose method runs, or to a class."""
+    if is_of_class(source):
+        return True
+    while isinstance(source, ChainedSource):
+        if isinstance(source, AttrSource) and source.member == "_modules":
             return True
         source = source.base
     return isinstance(source, LocalSource) and source.local_name == "self"
-
-
-_SETTINGS = ("_modules", "__defaults__", "__kwdefaults__")
 
 
 def is_from_local_source(source: Source, *, only_allow_input: bool = False) -> bool:

@@ -31,7 +31,13 @@ from torch._dynamo.guards import GuardRecord
 from torch._dynamo.opcodes import TERMINATORS
 from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.resume_execution import needed_first, origin_program, parted, resume_code
-from torch._dynamo.source import ClosureSource, LocalSource, is_of_module
+from torch._dynamo.source import (
+    AttrSource,
+    ClosureSource,
+    LocalSource,
+    is_of_class,
+    is_of_module,
+)
 from torch._dynamo.symbolic_convert import Frame
 from torch._dynamo.variables import builder, ctx_manager, function_modes, higher_order_ops, pytree  # noqa: F401
 from torch._dynamo.variables import torch as torch_rules  # noqa: F401
@@ -70,10 +76,13 @@ class Options:
     # The mode of fake tensors among the arguments, which the trace then goes on under.
     fake_mode: FakeTensorMode | None = None
 
-    def may_be_dynamic(self, source: Source) -> bool:
+    def may_be_dynamic(self, source: Source, value: float) -> bool:
         """Whether a number at a source can become a symbol."""
         if self.dynamic is False or not torch._dynamo.config.automatic_dynamic_shapes:
             return self.dynamic is True
+        if type(value) is int and isinstance(source, AttrSource):
+            # Layers that differ in such a number alone are to share their graphs.
+            return not is_of_class(source)
         return not is_of_module(source)
 
     def saw_number(self, source: Source, value: float) -> bool:

@@ -156,7 +156,7 @@ def _literal(tx: Frame, value: object, source: Source | None) -> VariableTracker
 
 def _maybe_symbolic(tx: Frame, value: int | float, source: Source) -> VariableTracker | None:
     options = tx.out.options
-    if not _may_be_symbol(value) or not options.may_be_dynamic(source):
+    if not _may_be_symbol(value) or not options.may_be_dynamic(source, value):
         options.saw_number(source, value)
         return None
     if not options.saw_number(source, value):

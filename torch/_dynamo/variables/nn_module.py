@@ -69,6 +69,10 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
         return UnspecializedNNModuleVariable(type(value), value, source)
 
     def own_attribute(self, tx: Frame, name: str) -> VariableTracker | None:
+        if self._is_setting(name):
+            value, source = self.value.__dict__[name], self._own_source(name)
+            tx.out.guard(source, "CONSTANT_MATCH", value)
+            return ConstantVariable(value, source)
         found = super().own_attribute(tx, name)
         if found is not None:
             return found
@@ -85,6 +89,14 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
                     source = GetItemSource(AttrSource(self.source, table), name)
                 return _static(VariableTracker.build(tx, entries[name], source))
         return None
+
+    def _is_setting(self, name: str) -> bool:
+        """Whether an attribute is a number that a layer of the library is made with: strides and
+        heads are worth a graph of their own, unlike the numbers by which programs count layers."""
+        if self.source is None or self.value is None or name in self.attrs:
+            return False
+        own = self.value.__dict__
+        return self.cls.__module__.startswith("torch.nn.") and type(own.get(name)) is int
 
     def lookup(self, tx: Frame, name: str) -> VariableTracker | None:
         if name in _TABLES and self.value is not None and name not in self.attrs:
