@@ -116,6 +116,36 @@ def test_views_of_a_dictionary_after_a_break():
     agrees(fn, lambda: ({1: 2}, {(1, 2)}), lambda: ({1: 2}, {(1, 3), (1, 2)}))
 
 
+class Number(int):
+    pass
+
+
+class Word(str):
+    __slots__ = ()
+
+
+def test_keys_of_classes_that_derive_from_numbers_and_texts_are_equal_by_value():
+    def fn(log, table):
+        for _ in range(2):
+            key = Number(7)
+            table[key] = table.get(key, 0) + 1
+        table[Word("a")] = 1
+        log += [table[7], 7 in table, "a" in table, Word("b") in table]
+
+    agrees(fn, lambda: ([], {}), lambda: ([], {7: 1}))
+
+
+def test_an_iterator_over_a_deque_that_ended_sees_changes():
+    def fn(queue, log):
+        values = iter(queue)
+        log.append(next(values, "over"))
+        queue.append(1)
+        log.append(next(values, "over"))
+
+    calls = [lambda n=n: (collections.deque(range(n)), []) for n in (0, 1, 2)]
+    agrees(fn, *calls)
+
+
 def test_the_order_of_moved_keys():
     def moved(log, table):
         table.move_to_end("a")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from torch._dynamo.exc import (
     ObservedException,
-    TorchDynamoException,
     raise_error,
     raise_observed,
     unimplemented,
@@ -114,25 +113,15 @@ class SequenceIteratorVariable(IteratorVariable):
 
 
 class DequeIteratorVariable(IteratorVariable):
-    """An iterator over a deque, which may not change meanwhile."""
+    """An iterator over a deque, which may not change meanwhile nor after the end."""
 
     __slots__ = ("index", "length", "sequence")
 
     def __init__(self, tx: Frame, sequence: DequeVariable) -> None:
-        super().__init__(self._run(tx, iter(sequence.items)), type(iter(sequence.items)))
+        super().__init__(_DequeWalk(self, tx, iter(sequence.items)), type(iter(sequence.items)))
         self.sequence = sequence
         self.index = 0
         self.length = len(sequence.items)
-
-    def _run(self, tx: Frame, values: Iterator[VariableTracker]) -> Iterator[VariableTracker]:
-        try:
-            for value in values:
-                self.index += 1
-                yield value.realize()
-        except RuntimeError as error:
-            if isinstance(error, TorchDynamoException):
-                raise
-            raise_observed(tx, error)
 
     def reconstruct(self, cg: Codegen) -> str:
         from torch._dynamo import polyfills
@@ -140,6 +129,28 @@ class DequeIteratorVariable(IteratorVariable):
         if len(self.sequence.items) != self.length or self.sequence.changed:
             unimplemented("iterator after the graph", repr(self), "its deque has changed")
         return f"{cg.const(polyfills.advanced)}(iter({cg.expr(self.sequence)}), {self.index})"
+
+
+class _DequeWalk:
+    """A walk by Python's own iterator, which looks for changes at every step."""
+
+    __slots__ = ("_owner", "_tx", "_values")
+
+    def __init__(
+        self, owner: DequeIteratorVariable, tx: Frame, values: Iterator[VariableTracker]
+    ) -> None:
+        self._owner, self._tx, self._values = owner, tx, values
+
+    def __iter__(self) -> _DequeWalk:
+        return self
+
+    def __next__(self) -> VariableTracker:
+        try:
+            value = next(self._values)
+        except RuntimeError as error:
+            raise_observed(self._tx, error)
+        self._owner.index += 1
+        return value.realize()
 
 
 class TableIteratorVariable(IteratorVariable):

@@ -666,6 +666,8 @@ class UserDefinedObjectVariable(VariableTracker):
             return ObjectKey(tx, self, int(code.as_python_constant()))
         if self.contents is not None:
             return self.contents.hash_key(tx)
+        if raw is not object.__hash__:
+            unimplemented("hash", repr(self), "its class in C compares by value")
         return IdentityKey(self)
 
     def reconstruct(self, cg: Codegen) -> str:
