@@ -383,6 +383,15 @@ def test_layers_that_differ_in_an_integer_share_two_graphs(compiled):
     assert count.frame_count == 2
 
 
+def test_integers_of_modules_stay_numbers_where_settings_say_so():
+    torch._dynamo.reset()
+    count = torch._dynamo.testing.CompileCounter()
+    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=False):
+        for number in range(4):
+            torch.compile(Counted(number), backend=count)(torch.ones(2))
+    assert count.frame_count == 4
+
+
 def test_settings_of_layers_of_the_library_stay_numbers():
     torch._dynamo.reset()
     count = torch._dynamo.testing.CompileCounter()

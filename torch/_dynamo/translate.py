@@ -80,7 +80,8 @@ class Options:
         """Whether a number at a source can become a symbol."""
         if self.dynamic is False or not torch._dynamo.config.automatic_dynamic_shapes:
             return self.dynamic is True
-        if type(value) is int and isinstance(source, AttrSource):
+        of_object = torch._dynamo.config.allow_unspec_int_on_nn_module
+        if of_object and type(value) is int and isinstance(source, AttrSource):
             # Layers that differ in such a number alone are to share their graphs.
             return not is_of_class(source)
         return not is_of_module(source)
