@@ -362,7 +362,7 @@ class Backend(_Collectives, _c10d._Backend):
 
         @_timeout.setter
         def _timeout(self, value: datetime.timedelta | float) -> None:
-            is_number = isinstance(value, float)
+            is_number = isinstance(value, int | float)
             self._limit = datetime.timedelta(seconds=value) if is_number else value
 
     supports_splitting = False
