@@ -273,7 +273,14 @@ class DataModel(TextModel):
             unimplemented(
                 "identity", f"{a!r} is {b!r}", "whether two values are one object is not known"
             )
+        if not found:
+            self.note_different(a, b)
         return TRUE if found else FALSE
+
+    def note_different(self, a: VariableTracker, b: VariableTracker) -> None:
+        """What was traced rests on two objects being different ones."""
+        if a.source is not None and b.source is not None and a.python_type() is b.python_type():
+            self.out.compared.add(a.python_type())
 
     def without_symbol(self, vt: VariableTracker) -> VariableTracker:
         """The value, a symbolic number as the constant that it has in this call."""
@@ -617,6 +624,8 @@ class DataModel(TextModel):
                 found = self._call_special(a, "__eq__", b)
                 if found is not _NOT_IMPLEMENTED:
                     return self.unary(operator.not_, found)
+            if a is not b:
+                self.note_different(a, b)
             return ConstantVariable((a is b) == (op is operator.eq))
         self._refuse_operands(given, a, b)
 

@@ -30,6 +30,7 @@ from torch._dynamo.source import (
 )
 from torch._dynamo.variables.constant import is_constant_type
 from torch._dynamo.variables.dicts import keys_in_order
+from torch._dynamo.variables.sets import walk_set
 from torch._functorch import pyfunctorch
 
 if TYPE_CHECKING:
@@ -312,6 +313,27 @@ def _is_walked_as(order: list, value: set) -> bool:
     return list(value) == order
 
 
+def _members(b: GuardBuilder, m: GuardManager, value: set, name: str) -> str:
+    text = f"set({name}) == {set(walk_set(value))!r}"
+    m.add_lambda_guard(functools.partial(_has_members, _typed_members(value)), [text])
+    return text
+
+
+def _has_members(wanted: frozenset, value: set) -> bool:
+    return _typed_members(value) == wanted
+
+
+def _typed_members(value: set) -> frozenset:
+    return frozenset(map(_typed, walk_set(value)))
+
+
+def _typed(value: object) -> tuple:
+    """A constant that is equal to those of its own type alone: 1, True and 1.0 are three."""
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_typed, value))
+    return type(value), repr(value) if type(value) is float else value
+
+
 def _equals(b: GuardBuilder, m: GuardManager, value: object, name: str) -> str:
     m.add_equals_match_guard(value, [f"{name} == {value!r}"])
     return f"{name} == {value!r}"
@@ -333,6 +355,7 @@ _RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
     "NOT_NAN": _not_nan,
     "RANGE_ITERATOR": _range_left,
     "SET_ORDER": _order,
+    "SET_MEMBERS": _members,
 }
 
 

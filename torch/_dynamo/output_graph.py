@@ -161,6 +161,8 @@ class OutputGraph:
         self.watches_steps = compile_log.watches_steps()
         # Objects of the running program that must not be one: lists of their sources.
         self.distinct: list[list[Source]] = []
+        # Classes of objects of which the trace asked whether two are the same.
+        self.compared: set[type] = set()
         self.grad_at_start = torch.is_grad_enabled()
         # The frame's parameters and cells, for those who look at the guards.
         self.values: dict[str, object] = {}
@@ -217,8 +219,8 @@ class OutputGraph:
         return vt
 
     def distinct_objects(self) -> list[list[Source]]:
-        """Sources of objects of a class of which the trace changes one: the code that was traced
-        for different objects is wrong where two of them are the same."""
+        """Sources of objects of a class of which the trace changes one or asks whether two are the
+        same: the code that was traced for different objects is wrong where they are one."""
         changed = {id(vt) for vt in self.side_effects.changed.values()}
         by_class: dict[type, list[VariableTracker]] = {}
         for value in self.keep:
@@ -226,9 +228,10 @@ class OutputGraph:
             if vt is not None and vt.source is not None:
                 by_class.setdefault(type(value), []).append(vt)
         groups = []
-        for found in by_class.values():
+        for cls, found in by_class.items():
             sources = list(dict.fromkeys(vt.source for vt in found))
-            if len(sources) > 1 and any(id(vt) in changed for vt in found):
+            matters = cls in self.compared or any(id(vt) in changed for vt in found)
+            if len(sources) > 1 and matters:
                 groups.append(sources)
         return groups
 

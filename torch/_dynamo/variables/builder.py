@@ -66,7 +66,7 @@ from torch._dynamo.variables.misc import (
     WeakRefVariable,
 )
 from torch._dynamo.variables.numpy_arrays import is_numpy
-from torch._dynamo.variables.sets import SetVariable
+from torch._dynamo.variables.sets import SetVariable, walk_set
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
@@ -185,7 +185,8 @@ def _may_be_symbol(value: int | float) -> bool:
     from torch._dynamo import config
 
     if type(value) is float:
-        return not config.specialize_float and math.isfinite(value)
+        # A symbol that is zero would hold for both zeros.
+        return not config.specialize_float and math.isfinite(value) and value != 0
     return type(value) is int and not config.specialize_int
 
 
@@ -322,11 +323,19 @@ def _mapping_proxy(
     return ConstDictVariable(_entries(tx, dict(value), None), None, types.MappingProxyType)
 
 
+def _has_constant_members(value: set | frozenset) -> bool:
+    return all(is_constant_type(type(i)) or isinstance(i, _MEMBERS) for i in walk_set(value))
+
+
 def _set(tx: Frame, value: set, source: Source | None) -> VariableTracker:
     if source is not None:
-        if not all(is_constant_type(type(i)) or isinstance(i, _MEMBERS) for i in value):
+        if not _has_constant_members(value):
             return UnknownVariable(value, source)
-        tx.out.guard(source, "EQUALS_MATCH", type(value)(value))
+        # Equal sets may have other members: 1, True and 1.0.
+        plain = all(isinstance(i, str | type | types.FunctionType) for i in value)
+        kind = "EQUALS_MATCH" if plain else "SET_MEMBERS"
+        tx.out.guard(source, "TYPE_MATCH", type(value))
+        tx.out.guard(source, kind, type(value)(value))
     order = value.copy()
     if list(order) != list(value):
         # Made anew, a set that once was larger is walked in another order.
@@ -603,12 +612,18 @@ def _contents(tx: Frame, value: object, base: type, source: Source | None) -> Va
             _entries(tx, value, source), wrap(tx, value.default_factory, factory)
         )
     if base in (set, frozenset):
+        if source is not None:
+            if not _has_constant_members(value):
+                unimplemented("set", repr(type(value)), "its members are objects")
+            tx.out.guard(source, "SET_MEMBERS", base(base.__iter__(value)))
         members = SetVariable({i: wrap(tx, i) for i in base.__iter__(value)}, None, base)
         members.entry = dict(members.items)
         return members
     _guard(tx, source, "SEQUENCE_LENGTH", base.__len__(value))
     items = [_item(tx, item, source, i) for i, item in enumerate(base.__iter__(value))]
     if base is collections.deque:
+        if source is not None:
+            _guard(tx, AttrSource(source, "maxlen"), "CONSTANT_MATCH", value.maxlen)
         return DequeVariable(items, None, value.maxlen)
     return ListVariable(items) if base is list else TupleVariable(items)
 

@@ -317,9 +317,14 @@ def _symbolic_extreme(tx: Frame, op: Callable, items: Args) -> VariableTracker:
     import torch
 
     target = torch.sym_max if op is max else torch.sym_min
+    better = operator.gt if op is max else operator.lt
     best = items[0]
     for item in items[1:]:
-        best = tx.out.call(tx, target, [best, item], {})
+        if item.python_type() is best.python_type():
+            best = tx.out.call(tx, target, [best, item], {})
+        elif tx.truth(tx.binary(better, item, best)):
+            # The result is of the type of the one that is taken.
+            best = item
     return best
 
 

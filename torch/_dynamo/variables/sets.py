@@ -92,6 +92,11 @@ class TableWalk:
         return self._entry(key)
 
 
+def walk_set(value: set | frozenset) -> Iterator:
+    """The members as the set itself has them, whatever a class of the program says."""
+    return (set if isinstance(value, set) else frozenset).__iter__(value)
+
+
 def _members(order: set | frozenset, known: list[tuple[object, VariableTracker]]) -> Members:
     """The members of a result in the order of those that are known. Of equal ones Python's own set
     chose: 1 & 1.0 is one of them."""

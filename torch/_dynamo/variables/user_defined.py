@@ -668,6 +668,8 @@ class UserDefinedObjectVariable(VariableTracker):
             return self.contents.hash_key(tx)
         if raw is not object.__hash__:
             unimplemented("hash", repr(self), "its class in C compares by value")
+        if self.source is not None:
+            tx.out.compared.add(self.cls)
         return IdentityKey(self)
 
     def reconstruct(self, cg: Codegen) -> str:

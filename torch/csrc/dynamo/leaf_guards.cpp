@@ -260,13 +260,33 @@ void fill(LeafObject* leaf, PyObject* args) {
 
 // ---- checks
 
+bool equal_values(PyObject* a, PyObject* b);
+
+bool equal_parts(PyObject* a, PyObject* b, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const PyRef x(PyObject_GetAttrString(a, name)), y(PyObject_GetAttrString(b, name));
+    if (!x || !y) PyErr_Clear();
+    if (!x || !y || !equal_values(x.get(), y.get())) return false;
+  }
+  return true;
+}
+
+// More than ==: zeros of different sign are different constants, and so are 1, True and 1.0 within
+// a tuple, and ranges with other bounds.
 bool equal_values(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  // Zeros of different sign are different constants.
   if (PyFloat_CheckExact(a)) {
     const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
     return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (PyComplex_CheckExact(a)) return equal_parts(a, b, {"real", "imag"});
+  if (PyRange_Check(a)) return equal_parts(a, b, {"start", "stop", "step"});
+  if (PyTuple_CheckExact(a)) {
+    if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+      if (!equal_values(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+    return true;
   }
   const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) PyErr_Clear();
