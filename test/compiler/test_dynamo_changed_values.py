@@ -7,6 +7,7 @@ import enum
 import fractions
 import functools
 import operator
+import os
 import re
 import types
 
@@ -142,3 +143,40 @@ def test_two_objects_that_become_one(ask):
         torch._dynamo.reset()
         calls = [(FIRST, FIRST) if same else (FIRST, SECOND) for same in order]
         assert plain(torch.compile(fn, backend="eager"), calls) == plain(fn, calls)
+
+
+def test_variables_of_the_environment_are_read_whole(monkeypatch):
+    def fn(x, log):
+        log += [os.environ.get("CRESSET_SEEN", "0"), "CRESSET_SEEN" in os.environ]
+        log.append(os.getenv("CRESSET_SEEN"))
+        try:
+            log.append(os.environ["CRESSET_SEEN"])
+        except KeyError as error:
+            log.append(repr(error))
+        return x + 1
+
+    torch._dynamo.reset()
+    compiled = torch.compile(fn, backend="eager", fullgraph=True)
+    for value in (None, "1", "2", None):
+        if value is None:
+            monkeypatch.delenv("CRESSET_SEEN", raising=False)
+        else:
+            monkeypatch.setenv("CRESSET_SEEN", value)
+        want, got = [], []
+        fn(torch.ones(1), want)
+        compiled(torch.ones(1), got)
+        assert got == want
+
+
+@pytest.mark.parametrize("divide", [operator.mod, operator.floordiv, operator.truediv, divmod])
+def test_a_varying_number_divided_by_zero(divide):
+    def fn(n, log):
+        try:
+            log.append(divide(n, 0))
+        except ZeroDivisionError as error:
+            log.append(str(error))
+        return log
+
+    torch._dynamo.reset()
+    calls = [(n,) for n in (2, 3, 4)]
+    assert plain(torch.compile(fn, backend="eager"), calls) == plain(fn, calls)

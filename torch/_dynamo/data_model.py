@@ -425,7 +425,7 @@ class DataModel(TextModel):
     def _check_defined(self, op: Callable, a: VariableTracker, b: VariableTracker) -> None:
         """Numbers for which an operator raises are no case of the graph: a guard keeps them out,
         so that the program raises at its own place."""
-        if op in _DIVISIONS and isinstance(b, SymNodeVariable) and not b.truth(self):
+        if op in _DIVISIONS and not self.truth(b):
             floats = any(vt.python_type() is float for vt in (a, b))
             raise_error(self, ZeroDivisionError, _DIVISIONS[op][floats])
         if op is operator.pow and isinstance(b, SymNodeVariable):

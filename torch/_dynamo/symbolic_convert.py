@@ -10,6 +10,7 @@ import functools
 import itertools
 import linecache
 import operator
+import os
 import sys
 import traceback
 import types
@@ -418,13 +419,13 @@ def load_global(self: Frame, name: str) -> VariableTracker:
 
 
 def global_source(self: Frame, name: str, value: object) -> object:
-    """Where a global variable is found; None for those of libraries, which do not change."""
-    if self.globals is self.out.root_globals:
-        if self.is_library and isinstance(value, types.FunctionType | type | types.ModuleType):
-            return None
-        return GlobalSource(name)
-    if self.is_library and isinstance(value, types.FunctionType | type | types.ModuleType):
+    """Where a global variable is found; None for those of libraries, which do not change, except
+    the environment in `os`."""
+    definition = isinstance(value, types.FunctionType | type | types.ModuleType)
+    if self.is_library and definition and value is not os:
         return None
+    if self.globals is self.out.root_globals:
+        return GlobalSource(name)
     module = self.globals.get("__name__")
     if isinstance(module, str) and getattr(sys.modules.get(module), "__dict__", None) is (
         self.globals

@@ -43,6 +43,11 @@ _SKIPPED_STDLIB = frozenset(
     time tokenize traceback typing unittest warnings weakref zipfile re json pprint ast dis
     _weakrefset platform getpass genericpath bdb cmd code codeop""".split()
 )
+# What of `os` is traced all the same: reading the variables of the environment.
+_ENVIRONMENT = frozenset(
+    """getenv _Environ.__getitem__ _Environ.__len__ _createenviron.<locals>.encode
+    _createenviron.<locals>.decode""".split()
+)
 # Parts of torch whose Python functions are calls in the graph.
 _GRAPH_MODULES = frozenset(
     """torch torch.functional torch.nn.functional torch.special torch.fft torch.linalg torch._VF
@@ -172,6 +177,8 @@ def lookup(fn: object) -> object:
             return SKIP
         if getattr(fn, "_dynamo_marked_constant", False):
             return MARKED
+        if fn.__module__ == "os" and fn.__qualname__ in _ENVIRONMENT:
+            return INLINE
         return _by_module(fn.__module__ or "", fn.__code__.co_filename, fn)
     return _builtin_rule(fn)
 

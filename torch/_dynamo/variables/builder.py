@@ -10,6 +10,7 @@ import enum
 import functools
 import math
 import operator
+import os
 import random
 import types
 import typing
@@ -407,7 +408,8 @@ def _class(tx: Frame, value: type, source: Source | None) -> VariableTracker:
 def _module(tx: Frame, value: types.ModuleType, source: Source | None) -> VariableTracker:
     if source is not None:
         tx.out.guard(source, "ID_MATCH", value)
-        if trace_rules.is_library_file(getattr(value, "__file__", None) or ""):
+        library = trace_rules.is_library_file(getattr(value, "__file__", None) or "")
+        if library and value is not os:  # whose environment changes
             source = None
     return PythonModuleVariable(value, source)
 
