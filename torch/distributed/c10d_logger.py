@@ -48,32 +48,39 @@ def _get_msg_dict(func_name: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
     return told
 
 
+class _Told:
+    """A call that the log hears of when it ends: in an exception, or `timed` with a result."""
+
+    def __init__(self, name: str, args: tuple, kwargs: dict[str, Any], timed: bool) -> None:
+        self._call = (name, args, kwargs)
+        self._timed = timed
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic_ns()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        spent = time.monotonic_ns() - self._began
+        if self._timed == (error is not None) or not isinstance(error, Exception | None):
+            return
+        name, args, kwargs = self._call
+        more = {"time_spent": f"{spent}ns"} if self._timed else {"error": str(error)}
+        _c10d_logger.debug(_get_msg_dict(name, *args, **kwargs) | more)
+
+
+def _logged(func: Callable[_P, _T], timed: bool) -> Callable[_P, _T]:
+    @functools.wraps(func)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with _Told(func.__name__, args, kwargs, timed):
+            return func(*args, **kwargs)
+
+    return call
+
+
 def _exception_logger(func: Callable[_P, _T]) -> Callable[_P, _T]:
     """The function, with its exceptions written to the log as they pass."""
-
-    @functools.wraps(func)
-    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        try:
-            return func(*args, **kwargs)
-        except Exception as error:
-            told = _get_msg_dict(func.__name__, *args, **kwargs)
-            told["error"] = f"{error}"
-            _c10d_logger.debug(told)
-            raise
-
-    return wrapper
+    return _logged(func, timed=False)
 
 
 def _time_logger(func: Callable[_P, _T]) -> Callable[_P, _T]:
     """The function, with the time that each call takes written to the log."""
-
-    @functools.wraps(func)
-    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        began = time.monotonic_ns()
-        result = func(*args, **kwargs)
-        told = _get_msg_dict(func.__name__, *args, **kwargs)
-        told["time_spent"] = f"{time.monotonic_ns() - began}ns"
-        _c10d_logger.debug(told)
-        return result
-
-    return wrapper
+    return _logged(func, timed=True)
