@@ -28,6 +28,8 @@ class Stream(torch.Stream):
         device_index: int | None = None,
         device_type: int | None = None,
     ) -> None:
+        if "_id" in self.__dict__:  # made by torch.Stream(), whose call initialises once more
+            return
         self._device = _indexed(device)
         made = _C._backend_stream_new(self._device, priority) if stream_id is None else stream_id
         self._id = made
@@ -46,7 +48,7 @@ class Stream(torch.Stream):
     @property
     def device_type(self) -> int:
         """The number of the kind of device."""
-        return _PRIVATE_KIND
+        return _NUMBERS.get(self._device.type, _PRIVATE_KIND)
 
     @property
     def stream_id(self) -> int:
@@ -115,6 +117,8 @@ class Event(torch.Event):
         blocking: bool = False,
         interprocess: bool = False,
     ) -> None:
+        if "_event" in self.__dict__:  # made by torch.Event(), whose call initialises once more
+            return
         self._device = _indexed(device)
         self._event = _C._backend_event_new(self._device, int(enable_timing))
 
@@ -164,5 +168,11 @@ def current_stream(device: torch.device | str | int | None) -> Stream:
     return Stream(device, stream_id=_C._backend_stream_current(device))
 
 
-# The number of the kind that is left to other packages, as C++ numbers kinds of devices.
+def for_accelerator(name: str, args: tuple, kwargs: dict | None) -> Stream | Event:
+    """torch.Stream() or torch.Event() without a device: of the accelerator."""
+    return globals()[name](torch.accelerator.current_accelerator(), *args, **(kwargs or {}))
+
+
+# Kinds of devices as C++ numbers them. The one left to other packages may have any name.
 _PRIVATE_KIND = 20
+_NUMBERS = {"maia": 8, "xla": 9, "xpu": 12, "hpu": 15, "ve": 16, "lazy": 17, "ipu": 18, "mtia": 19}

@@ -19,7 +19,10 @@ def _supply_vision() -> None:
 
 
 # (folder of the package, name of its extension) -> what defines its operators.
-_SUPPLIED = {("torchvision", "_C"): _supply_vision}
+_SUPPLIED = {
+    ("torchvision", "_C"): _supply_vision,
+    ("torchvision", "_C_stable"): _supply_vision,  # its name since 0.29
+}
 
 
 def is_foreign(path):

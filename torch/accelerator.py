@@ -29,8 +29,8 @@ __all__ = [
 
 def _other_kind() -> str | None:
     """The kind of device that another package brings, or None."""
-    kind = torch._C._get_privateuse1_backend_name()
-    return kind if torch._C._backend_exists(kind) else None
+    kinds = (torch._C._get_privateuse1_backend_name(), "mtia", "maia", "xpu", "hpu", "xla", "ipu")
+    return next((kind for kind in kinds if torch._C._backend_exists(kind)), None)
 
 
 def _module():

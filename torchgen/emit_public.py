@@ -51,6 +51,18 @@ def functions_header(ops: list[Op]) -> str:
     return "".join(parts)
 
 
+def cpu_header(base: str, ops: list[Op]) -> str:
+    """at::cpu::NAME: the CPU's kernels by name, for backends whose memory the host can reach."""
+    parts = [BANNER, f"#pragma once\n#include <ATen/ops/{base}_ops.h>\n\nnamespace at::cpu {{\n"]
+    for form in (form for op in ops for form in forms_of(op, methods=False)):
+        ret, params = cpp.return_type(form.op.schema), ", ".join(form.parameters())
+        keys = "c10::DispatchKeySet(c10::DispatchKey::CPU)"
+        given = ", ".join(filter(None, [keys, form.expressions()]))
+        call = f"at::_ops::{form.op.struct}::redispatch({given})"
+        parts.append(f"inline {ret} {form.name}({params}) {{\n  return {call};\n}}\n")
+    return "".join([*parts, "}  // namespace at::cpu\n"])
+
+
 def both_header(base: str) -> str:
     return (
         f"{BANNER}#pragma once\n"
@@ -95,6 +107,7 @@ def emit(model: Model) -> dict[str, str]:
         headers[f"ATen/ops/{base}.h"] = both_header(base)
         headers[f"ATen/ops/{base}_ops.h"] = structs_header(ops)
         headers[f"ATen/ops/{base}_functions.h"] = functions_header(ops)
+        headers[f"ATen/ops/{base}_cpu_dispatch.h"] = cpu_header(base, ops)
     headers["ATen/Functions.h"] = all_header(list(by_base), "functions")
     headers["ATen/Operators.h"] = all_header(list(by_base), "ops")
     generated = "torch/csrc/autograd/generated/"

@@ -1,12 +1,9 @@
-// Process-wide defaults of factory functions, and the vtable of generators.
+// Process-wide defaults of factory functions.
 #include <atomic>
 
-#include <c10/core/Generator.h>
 #include <c10/core/TensorOptions.h>
 
 namespace c10 {
-
-GeneratorImpl::~GeneratorImpl() = default;
 
 namespace {
 std::atomic<ScalarType> default_dtype{kFloat};

@@ -1,5 +1,6 @@
 // Names of dispatch keys, and the keys of each device kind.
 #include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 namespace c10 {
 
@@ -13,6 +14,12 @@ const char* const kKeyNames[] = {"Undefined",
 #undef X
 };
 constexpr int kNumKeyNames = sizeof(kKeyNames) / sizeof(kKeyNames[0]);
+
+// A kind without a backend here for which another package registered one (see DispatchKey in
+// UserMembers.h).
+bool is_foreign(DeviceType type) {
+  return type != DeviceType::CPU && impl::find_guard_impl(type) != nullptr;
+}
 } // namespace
 
 const char* toString(DispatchKey key) {
@@ -40,7 +47,7 @@ DispatchKey backend_key(DeviceType type) {
   case DeviceType::PrivateUse1:
     return DispatchKey::PrivateUse1;
   default:
-    return DispatchKey::Undefined;
+    return is_foreign(type) ? DispatchKey::PrivateUse1 : DispatchKey::Undefined;
   }
 }
 
@@ -55,7 +62,7 @@ DispatchKey autograd_key(DeviceType type) {
   case DeviceType::PrivateUse1:
     return DispatchKey::AutogradPrivateUse1;
   default:
-    return DispatchKey::AutogradOther;
+    return is_foreign(type) ? DispatchKey::AutogradPrivateUse1 : DispatchKey::AutogradOther;
   }
 }
 
@@ -66,7 +73,7 @@ DispatchKey autocast_key(DeviceType type) {
   case DeviceType::PrivateUse1:
     return DispatchKey::AutocastPrivateUse1;
   default:
-    return DispatchKey::AutocastCPU;
+    return is_foreign(type) ? DispatchKey::AutocastPrivateUse1 : DispatchKey::AutocastCPU;
   }
 }
 

@@ -45,7 +45,7 @@ enum class DispatchKey : uint8_t {
   Undefined = 0,
 #define X(name) name,
   CRESSET_FORALL_DISPATCH_KEYS(X) EndOfRuntimeKeys,
-  CRESSET_FORALL_ALIAS_KEYS(X)
+  CRESSET_FORALL_ALIAS_KEYS(X) CRESSET_USER_MEMBERS(DispatchKey)
 #undef X
 };
 constexpr int kNumRuntimeKeys = static_cast<int>(DispatchKey::EndOfRuntimeKeys);

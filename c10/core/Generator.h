@@ -22,16 +22,16 @@ class C10_API GeneratorImpl : public intrusive_ptr_target {
   // Seeds from the system's entropy and returns the seed.
   virtual uint64_t seed() = 0;
   // The state in the byte layout of PyTorch's state tensors.
-  virtual std::vector<uint8_t> state() const = 0;
-  virtual void set_state(const uint8_t* bytes, size_t size) = 0;
-  virtual intrusive_ptr<GeneratorImpl> clone() const = 0;
+  virtual std::vector<uint8_t> state() const CRESSET_VIEWS(= 0, );
+  virtual void set_state(const uint8_t* bytes, size_t size) CRESSET_VIEWS(= 0, );
+  virtual intrusive_ptr<GeneratorImpl> clone() const CRESSET_VIEWS(= 0, );
 
   // Held by whoever draws numbers.
   std::mutex mutex;
   void* pyobj = nullptr;
 
  private:
-  Device device_;
+  CRESSET_USER_MEMBERS(GeneratorImpl) Device device_;
 };
 
 using Generator = intrusive_ptr<GeneratorImpl>;

@@ -52,6 +52,10 @@
 #if defined(CRESSET_KERNEL_TU) || defined(__CUDACC_RTC__)
 #define CRESSET_USER_MEMBERS(Class)
 #define CRESSET_APPEND_PART append
+// What stands there in the library's files, and in programs.
+#define CRESSET_VIEWS(library, program) library
+#define CRESSET_IVALUE_TO_LIST                                                                     \
+  const std::vector<IValue>& toList() const { return holder<std::vector<IValue>>(Tag::List); }
 #else
 #include <c10/macros/UserMembers.h>
 #endif

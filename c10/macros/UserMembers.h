@@ -18,6 +18,12 @@ template <class T> class intrusive_ptr;
 template <class T> class List;
 template <class Key, class Value> class Dict;
 class VariableVersion; // see c10/core/VariableVersion.h
+class DispatchKeySet;
+class TensorImpl;
+// Where generators of programs write their keys: those of a device follow from the device.
+struct KeysOfDevice {
+  template <class Keys> const KeysOfDevice& operator=(const Keys&) const { return *this; }
+};
 } // namespace c10
 namespace torch::autograd {
 struct ViewQueries; // see torch/csrc/autograd/view_meta.h
@@ -36,6 +42,38 @@ struct Queries; // see ATen/core/ivalue.h
 } // namespace at
 
 #define CRESSET_USER_MEMBERS(Class) CRESSET_USER_MEMBERS_##Class
+#define CRESSET_VIEWS(library, program) program
+
+// Kinds of devices that have no backend here share the keys of PrivateUse1: one backend of another
+// package runs in a process, whichever kind it takes. Generators that bring kernels of their own
+// use the place of Named, which no tensor has here.
+#define CRESSET_FOREIGN_KEYS(X)                                                                    \
+  X(FPGA) X(MAIA) X(XLA) X(Vulkan) X(Metal) X(XPU) X(MPS) X(HPU) X(VE) X(Lazy) X(IPU) X(MTIA)
+#define CRESSET_FOREIGN_KEY(name)                                                                  \
+  name = PrivateUse1, Autograd##name = AutogradPrivateUse1, Autocast##name = AutocastPrivateUse1,
+#define CRESSET_USER_MEMBERS_DispatchKey                                                           \
+  CRESSET_FOREIGN_KEYS(CRESSET_FOREIGN_KEY) CustomRNGKeyId = Named,
+
+// Any list as a c10::List: the list itself where its elements are values, else a copy.
+#define CRESSET_IVALUE_TO_LIST                                                                     \
+  template <class L = c10::List<IValue>> L toList() const { return to<L>(); }                      \
+  const std::vector<IValue>& toListRef() const { return holder<std::vector<IValue>>(Tag::List); }
+
+// What generators of programs override. The library calls the functions on bytes; their defaults
+// and these stand for one another, so that a class overrides one of each pair. They are the last of
+// the class: files that do not see them know the same beginning of its table of functions.
+#define CRESSET_USER_MEMBERS_GeneratorImpl                                                         \
+ public:                                                                                           \
+  GeneratorImpl(Device device, DispatchKeySet keys);                                               \
+  DispatchKeySet key_set() const;                                                                  \
+  virtual void set_offset(uint64_t offset);                                                        \
+  virtual uint64_t get_offset() const;                                                             \
+  virtual void set_state(const TensorImpl& state);                                                 \
+  virtual intrusive_ptr<TensorImpl> get_state() const;                                             \
+  virtual GeneratorImpl* clone_impl() const;                                                       \
+                                                                                                   \
+ protected:                                                                                        \
+  static constexpr KeysOfDevice key_set_{};
 
 // Tuples, dictionaries, lists and instances of registered classes. What they need is complete when
 // ATen/core/ivalue.h was included: hence templates.
@@ -200,6 +238,8 @@ struct Queries; // see ATen/core/ivalue.h
 #define CRESSET_USER_MEMBERS_TensorImpl                                                            \
   TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype)                               \
       : TensorImpl(storage, keys, dtype, storage->device()) {}                                     \
+  TensorImpl(Storage storage, DispatchKey key, ScalarType dtype)                                   \
+      : TensorImpl(storage, DispatchKeySet(key), dtype) {}                                         \
   void set_sizes_contiguous(IntArrayRef sizes) { set_contiguous(sizes); }                          \
   void set_sizes_and_strides(IntArrayRef sizes, IntArrayRef strides,                               \
                              std::optional<int64_t> offset = std::nullopt) {                       \

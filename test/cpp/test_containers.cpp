@@ -100,7 +100,7 @@ TEST(Tuple, ReadsBackAsItsTypes) {
 TEST(DeepCopy, KeepsWhatWasOneObjectOne) {
   const at::Tensor t = at::ones({2});
   const c10::IValue value(c10::List<at::IValue>({c10::IValue(t), c10::IValue(t)}));
-  const std::vector<at::IValue> copied = value.deepcopy().toList();
+  const std::vector<at::IValue> copied = value.deepcopy().toListRef();
   EXPECT_FALSE(copied[0].is(c10::IValue(t)));
   EXPECT_TRUE(copied[0].is(copied[1]));
   EXPECT_TRUE(at::equal(copied[0].toTensor(), t));

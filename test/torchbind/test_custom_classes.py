@@ -245,3 +245,29 @@ def test_schema_with_nested_types_prints_as_it_was_written(argument) -> None:
 def test_schema_with_a_wrong_type_is_refused(argument) -> None:
     with pytest.raises(RuntimeError, match="cannot parse the schema"):
         torch._C.parse_schema(f"my::op({argument}) -> Tensor")
+
+
+def make_and_pop(texts: list[str]) -> str:
+    stack = torch.classes._TorchScriptTesting._StackString(texts)
+    stack.push("last")
+    stack.pop()
+    return stack.pop()
+
+
+def test_scripted_code_makes_instances_and_archives_keep_that(classes) -> None:
+    scripted = torch.jit.script(make_and_pop)
+    assert scripted(["hi", "mom"]) == make_and_pop(["hi", "mom"]) == "mom"
+    shown = str(scripted.graph)
+    assert "prim::CreateObject()" in shown and 'prim::CallMethod[name="__init__"]' in shown
+    file = io.BytesIO()
+    torch.jit.save(scripted, file)
+    file.seek(0)
+    assert torch.jit.load(file)(["a", "b"]) == "b"
+
+
+def test_scripted_constructor_refuses_arguments_of_another_type(classes) -> None:
+    def wrong(number: int):
+        return torch.classes._TorchScriptTesting._StackString(number)
+
+    with pytest.raises(RuntimeError, match=r"__init__\(str\[\]"):
+        torch.jit.script(wrong)

@@ -100,6 +100,24 @@ def test_standard_of_the_caller_replaces_ours() -> None:
     assert command(["-std=c++20"]) == ["-std=c++20"]
 
 
+def test_compiler_may_be_named_with_its_cache(monkeypatch) -> None:
+    monkeypatch.setenv("CXX", "ccache g++")
+    step = build.compile_step(
+        "a.cpp",
+        "a.o",
+        compiler=cpp_extension.get_cxx_compiler(),
+        nvcc=None,
+        shared_flags=[],
+        cxx_flags=[],
+        nvcc_flags=[],
+    )
+    assert step.command[:2] == ["ccache", "g++"]
+    assert cpp_extension._link_step(["a.o"], "a.so", [], False, False).command[:2] == [
+        "ccache",
+        "g++",
+    ]
+
+
 def test_sources_of_one_name_and_two_languages_have_two_objects() -> None:
     names = {cpp_extension._object_name(f"csrc/kernel.{end}") for end in ("cpp", "cu")}
     assert len(names) == 2

@@ -1,5 +1,6 @@
-"""MTIA devices: this build has no support for them."""
+"""MTIA devices, where a package brings a backend for them (ATen/detail/MTIAHooksInterface.h); this
+build has none of its own."""
 
-from torch import _absent_device
+from torch import _foreign_device
 
-_absent_device.fill(globals(), "MTIA")
+_foreign_device.fill(globals(), "mtia", "MTIA")

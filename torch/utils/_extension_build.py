@@ -102,7 +102,9 @@ def compile_step(
     """From a source to an object. `shared_flags` (folders, definitions) go to both compilers."""
     if not is_cuda_source(source):
         standard = [] if names_standard(cxx_flags) else ["-std=c++17"]
-        command = [compiler, "-MMD", "-MF", f"{target}.d", "-fPIC", *standard, *shared_flags]
+        # CXX may name a compiler with its cache: "ccache g++".
+        command = [*shlex.split(compiler), "-MMD", "-MF", f"{target}.d", "-fPIC"]
+        command += [*standard, *shared_flags]
         return Step([*command, *cxx_flags, "-c", source, "-o", target], target, [source])
     if nvcc is None:
         raise OSError(
@@ -113,7 +115,7 @@ def compile_step(
     # nvcc has no -isystem of the same meaning for all its passes, and takes the host compiler's
     # options behind a flag of its own.
     shared = ["-I" if flag == "-isystem" else flag for flag in shared_flags]
-    host = os.environ.get("CC") or os.environ.get("CXX")
+    host = (shlex.split(os.environ.get("CC") or os.environ.get("CXX") or "") or [""])[-1]
     chosen = ["-ccbin", host] if host and not any("ccbin" in f for f in nvcc_flags) else []
     command = [nvcc, "-MD", "-MF", f"{target}.d", "--compiler-options", "-fPIC", *chosen]
     command += [*standard, *NVCC_FLAGS, *shared, *nvcc_flags, *cuda_arch_flags(nvcc_flags)]

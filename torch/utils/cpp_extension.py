@@ -136,7 +136,7 @@ def get_cxx_compiler() -> str:
 def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, tuple[int, ...]]:
     """Whether what a compiler makes fits this package, and its version. A g++ before
     9 does not know all of C++17."""
-    command = [compiler, "-dumpfullversion", "-dumpversion"]
+    command = [*shlex.split(compiler), "-dumpfullversion", "-dumpversion"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -147,12 +147,12 @@ def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, tup
 
 def check_compiler_ok_for_platform(compiler: str) -> bool:
     """Whether a compiler of C++ is there."""
-    return shutil.which(compiler) is not None
+    return shutil.which(shlex.split(compiler)[0]) is not None
 
 
 def check_compiler_is_gcc(compiler) -> bool:
     """Whether a compiler is g++."""
-    path = shutil.which(compiler)
+    path = shutil.which(shlex.split(compiler)[-1])
     return path is not None and "g++" in os.path.basename(os.path.realpath(path))
 
 
@@ -387,7 +387,7 @@ def _header_step(folder: str, flags: list[str]):
     if not os.path.exists(header):
         pathlib.Path(header).write_text("#include <torch/extension.h>\n")
     target = f"{header}.gch"
-    command = [get_cxx_compiler(), "-MMD", "-MF", f"{target}.d", "-fPIC", *flags]
+    command = [*shlex.split(get_cxx_compiler()), "-MMD", "-MF", f"{target}.d", "-fPIC", *flags]
     return _build.Step([*command, "-x", "c++-header", header, "-o", target], target, [header])
 
 
@@ -396,7 +396,7 @@ def _link_step(objects, target: str, ldflags, with_cuda: bool, is_standalone: bo
     if with_cuda:
         ends += [f"-L{_cuda_library_folder()}", "-lcudart"]
     kind = [] if is_standalone else ["-shared"]
-    command = [get_cxx_compiler(), *objects, *kind, *ldflags, *ends, "-o", target]
+    command = [*shlex.split(get_cxx_compiler()), *objects, *kind, *ldflags, *ends, "-o", target]
     return _build.Step(command, target, list(objects), compiles=False)
 
 

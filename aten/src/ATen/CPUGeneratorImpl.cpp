@@ -1,4 +1,5 @@
 // See CPUGeneratorImpl.h.
+#undef CRESSET_KERNEL_TU // all functions of a generator are in its table
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <random>

@@ -1,3 +1,3 @@
 // ATen's name for generators.
 #pragma once
-#include <c10/core/Generator.h>
+#include <ATen/core/GeneratorUser.h>

@@ -14,6 +14,7 @@ namespace impl {
 namespace {
 
 std::atomic<const DeviceGuardImplInterface*> g_guards[kNumDeviceTypes] = {};
+std::atomic<GuardAdapter> g_adapters[kNumDeviceTypes] = {};
 
 [[noreturn]] void not_offered(const DeviceGuardImplInterface& impl, const char* what) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, "Backend ", impl.type(), " doesn't support ", what);
@@ -162,8 +163,15 @@ const DeviceGuardImplInterface* getDeviceGuardImpl(DeviceType type) {
   return impl;
 }
 
+void set_guard_adapter(DeviceType type, GuardAdapter adapter) {
+  g_adapters[static_cast<int>(type)] = adapter;
+  const DeviceGuardImplInterface* const impl = find_guard_impl(type);
+  if (impl != nullptr) DeviceGuardImplRegistrar(type, impl);
+}
+
 DeviceGuardImplRegistrar::DeviceGuardImplRegistrar(DeviceType type,
                                                    const DeviceGuardImplInterface* impl) {
+  if (const GuardAdapter adapter = g_adapters[static_cast<int>(type)]) impl = adapter(*impl);
   g_guards[static_cast<int>(type)].store(impl, std::memory_order_release);
   register_device_hooks(type, new GuardHooks(*impl));
 }

@@ -77,6 +77,11 @@ C10_API const DeviceGuardImplInterface* find_guard_impl(DeviceType type) noexcep
 C10_API const DeviceGuardImplInterface* getDeviceGuardImpl(DeviceType type);
 inline bool hasDeviceGuardImpl(DeviceType type) { return find_guard_impl(type) != nullptr; }
 
+// What is used in the place of a kind's guard, registered before or later; both live to the end of
+// the process.
+using GuardAdapter = const DeviceGuardImplInterface* (*)(const DeviceGuardImplInterface& guard);
+C10_API void set_guard_adapter(DeviceType type, GuardAdapter adapter);
+
 class C10_API DeviceGuardImplRegistrar {
  public:
   // `impl` lives to the end of the process.

@@ -9,7 +9,10 @@
 #include <ATen/core/BoxedCall.h>
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
+#include <ATen/core/GeneratorKernel.h>
 #include <ATen/core/HandlerKeys.h>
+#include <ATen/core/OutVariant.h>
+#include <ATen/core/PendingKernels.h>
 #include <ATen/core/QuantizedFallback.h>
 #include <ATen/core/SparseFallback.h>
 #include <ATen/core/UnregisteredAutograd.h>
@@ -105,6 +108,11 @@ Found find_kernel(const OperatorEntry& op, DispatchKey key) {
     const OperatorState* state = op.state.load();
     if (for_devices && state != nullptr && state->defined_at_runtime)
       return {nullptr, torch::autograd::unregistered_autograd_kernel()};
+  }
+  if (key == DispatchKey::PrivateUse1) {
+    const OperatorEntry* const out = detail::find_out_variant(op);
+    if (out != nullptr && find_exact(*out, key))
+      return {nullptr, detail::kernel_by_out_variant(*out)};
   }
   if (c10::intrusive_ptr<BoxedKernel> fallback = Dispatcher::singleton().fallback(key))
     return {nullptr, fallback};
@@ -408,7 +416,8 @@ void reset_resolution(const OperatorEntry& op, Dropped& dropped) {
   for (const auto& r : state.kernels) {
     const bool skips = r.kernel.boxed && r.kernel.boxed->is_fallthrough();
     if (!c10::isAliasDispatchKey(r.key) && !skips) mask |= DispatchKeySet(r.key).raw();
-    if (r.key == DispatchKey::BackendSelect) always |= DispatchKeySet(r.key).raw();
+    if (r.key == DispatchKey::BackendSelect || GeneratorKernel::is(r.kernel.boxed.get()))
+      always |= DispatchKeySet(r.key).raw();
     // See Note [Autograd key only where gradients flow].
     if (c10::kAutogradKeys.has(r.key)) always |= DispatchKeySet(r.key).raw();
     if (r.key == DispatchKey::Autograd) always |= DispatchKeySet(DispatchKey::AutogradCPU).raw();
@@ -433,6 +442,7 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
               "an operator's name needs a namespace: ", schema);
   TORCH_CHECK(find(parsed.name, parsed.overload) == nullptr, "Tried to register an operator (",
               schema, ") with the same name and overload name multiple times.");
+  const OperatorEntry* again = nullptr;
   {
     std::lock_guard<std::mutex> lock(registry_->mutex);
     const auto known = registry_->retired.find(schema);
@@ -441,8 +451,12 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
       slot = std::move(known->second);
       registry_->retired.erase(known);
       slot->state.load()->tags = std::move(tags);
-      return slot.get();
+      again = slot.get();
     }
+  }
+  if (again != nullptr) {
+    detail::adopt_pending_kernels(*again);
+    return again;
   }
   auto state = std::make_unique<OperatorState>();
   state->owned_name = parsed.name;
@@ -456,13 +470,17 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
   auto op =
       std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),
                                       state->owned_schema.c_str(), nullptr, nullptr, flags, "");
-  Dropped dropped;
-  std::lock_guard<std::mutex> lock(registry_->mutex);
-  auto& slot = registry_->runtime[{state->owned_name, state->owned_overload}];
-  op->state.store(state.release());
-  slot = std::move(op);
-  reset_resolution(*slot, dropped); // fallbacks hold from the start
-  return slot.get();
+  const OperatorEntry* const made = op.get();
+  {
+    Dropped dropped;
+    std::lock_guard<std::mutex> lock(registry_->mutex);
+    auto& slot = registry_->runtime[{state->owned_name, state->owned_overload}];
+    op->state.store(state.release());
+    slot = std::move(op);
+    reset_resolution(*slot, dropped); // fallbacks hold from the start
+  }
+  detail::adopt_pending_kernels(*made);
+  return made;
 }
 
 void Dispatcher::undefine(const OperatorEntry* op) {

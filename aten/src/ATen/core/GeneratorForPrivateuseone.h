@@ -1,14 +1,10 @@
 // How generators of the device kind that is left to other packages are made:
 // REGISTER_GENERATOR_PRIVATEUSE1(function from a device index to a generator), once per process.
 #pragma once
-#include <ATen/core/Generator.h>
+#include <ATen/core/GeneratorUser.h>
 #include <c10/core/impl/AcceleratorHooks.h>
 
 namespace at {
-
-template <class Impl, class... Args> Generator make_generator(Args&&... args) {
-  return c10::make_intrusive<Impl>(std::forward<Args>(args)...);
-}
 
 struct PrivateUse1GeneratorRegistrar {
   explicit PrivateUse1GeneratorRegistrar(c10::impl::GeneratorMaker make) {

@@ -124,7 +124,7 @@ struct TORCH_API IValue {
   }
   std::vector<std::optional<at::Tensor>> toOptionalTensorList() const;
   std::vector<Scalar> toScalarList() const;
-  const std::vector<IValue>& toList() const { return holder<std::vector<IValue>>(Tag::List); }
+  CRESSET_IVALUE_TO_LIST
   const char* kind() const;
 
   Tag tag = Tag::None;

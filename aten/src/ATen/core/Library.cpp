@@ -1,5 +1,7 @@
 // Registration blocks. See Library.h.
+#include <ATen/core/GeneratorKernel.h>
 #include <ATen/core/Library.h>
+#include <ATen/core/PendingKernels.h>
 #include <ATen/core/RegistrationFailures.h>
 
 #include <dlfcn.h>
@@ -45,6 +47,7 @@ void Library::reset() {
 }
 
 void Library::register_kernel(const at::OperatorEntry* op, c10::DispatchKey key, CppFunction& f) {
+  if (key == at::GeneratorKernel::kKey) f.kernel = at::GeneratorKernel::around(*op, f.kernel);
   const uint64_t id =
       at::Dispatcher::singleton().register_kernel(op, key, {nullptr, f.kernel, f.shown});
   if (owns_) kernels_.emplace_back(op, id);
@@ -86,14 +89,18 @@ Library& Library::def(const std::string& text, CppFunction f) {
   return *this;
 }
 
-const at::OperatorEntry* Library::find(const std::string& full) const {
-  std::string name = full.find("::") == std::string::npos ? ns_ + "::" + full : full;
-  std::string overload;
+namespace {
+// "name.overload" or "ns::name.overload" as "ns::name" and "overload".
+std::pair<std::string, std::string> parts_of_name(const std::string& full, const std::string& ns) {
+  const std::string name = full.find("::") == std::string::npos ? ns + "::" + full : full;
   const size_t dot = name.find('.');
-  if (dot != std::string::npos) {
-    overload = name.substr(dot + 1);
-    name = name.substr(0, dot);
-  }
+  if (dot == std::string::npos) return {name, ""};
+  return {name.substr(0, dot), name.substr(dot + 1)};
+}
+} // namespace
+
+const at::OperatorEntry* Library::find(const std::string& full) const {
+  const auto [name, overload] = parts_of_name(full, ns_);
   const at::OperatorEntry* op = at::Dispatcher::singleton().find(name, overload);
   TORCH_CHECK(op != nullptr, "impl(\"", full, "\"): there is no operator ", name,
               overload.empty() ? "" : ".", overload, "; define it first with TORCH_LIBRARY");
@@ -104,7 +111,13 @@ Library& Library::impl(const std::string& name, CppFunction f) {
   const c10::DispatchKey key = f.key  ? *f.key
                                : key_ ? *key_
                                       : c10::DispatchKey::CompositeImplicitAutograd;
-  register_kernel(find(name), key, f);
+  const auto [operator_name, overload] = parts_of_name(name, ns_);
+  // Another library may define the operator later. One that takes back what it registered does not
+  // leave kernels to wait.
+  if (owns_ || at::Dispatcher::singleton().find(operator_name, overload) != nullptr)
+    register_kernel(find(name), key, f);
+  else
+    at::detail::keep_pending_kernel(operator_name, overload, key, {nullptr, f.kernel, f.shown});
   return *this;
 }
 

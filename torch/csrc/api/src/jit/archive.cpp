@@ -37,7 +37,7 @@ IValue for_users(const IValue& v) {
   }
   if (v.tag == IValue::Tag::List) {
     std::vector<IValue> items;
-    for (const IValue& item : v.toList()) items.push_back(for_users(item));
+    for (const IValue& item : v.toListRef()) items.push_back(for_users(item));
     return IValue(std::move(items));
   }
   return v;

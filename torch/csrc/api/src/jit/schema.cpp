@@ -166,7 +166,8 @@ TypePtr type_of_value(const IValue& v) {
   case Tag::TensorList:
     return list_of(simple_type(Kind::Tensor));
   case Tag::List:
-    return list_of(v.toList().empty() ? simple_type(Kind::Any) : type_of_value(v.toList()[0]));
+    return list_of(v.toListRef().empty() ? simple_type(Kind::Any)
+                                         : type_of_value(v.toListRef()[0]));
   default:
     break;
   }
@@ -372,7 +373,7 @@ class Reader {
         out.value = new_list(*kind->inner[0]);
         for (int64_t i = 0; i < std::max<int64_t>(out.size, 1); ++i) list_push(out.value, item);
       } else if (kind->kind == Kind::List && out.value.tag == IValue::Tag::List) {
-        const std::vector<IValue> items = out.value.toList();
+        const std::vector<IValue> items = out.value.toListRef();
         out.value = new_list(*kind->inner[0]);
         for (const IValue& item : items) list_push(out.value, item);
       }

@@ -137,7 +137,7 @@ void PickleWriter::value(const at::IValue& v) {
     list(v.toTensorList());
     break;
   case Tag::List:
-    list(v.toList());
+    list(v.toListRef());
     break;
   default:
     TORCH_CHECK_NOT_IMPLEMENTED(false, "archives: values of kind ", v.kind(),
