@@ -179,7 +179,7 @@ def test_autograd_profiler():
     with torch.autograd.profiler.profile(enabled=False) as off:
         pass
     assert off is None
-    with pytest.raises(NotImplementedError), torch.autograd.profiler.emit_nvtx():
+    with pytest.raises(NotImplementedError), torch.autograd.profiler.emit_itt():
         pass
 
 
@@ -220,3 +220,99 @@ def test_what_pytorch_needs_mkl_and_lapack_for_is_said_to_work():
     with torch.backends.mkl.verbose(torch.backends.mkl.VERBOSE_OFF):
         matrix = torch.eye(2).to_sparse_csr()
         assert (matrix @ torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_recordings_have_names(tmp_path):
+    with profile() as prof:
+        torch.ones(2)
+    first = prof.get_trace_id()
+    assert len(first) == 32 and int(first, 16) >= 0
+    with profile(custom_trace_id_callback=lambda: "mine") as prof:
+        torch.ones(2)
+    assert prof.get_trace_id() == "mine"
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert json.loads((tmp_path / "trace.json").read_text())["trace_id"] == "mine"
+    fresh = profile()
+    assert fresh.get_trace_id() is None
+    fresh.set_custom_trace_id_callback(lambda: "later")
+    fresh.prepare_trace()
+    fresh.start_trace()
+    torch.ones(2) + 1
+    fresh.stop_trace()
+    assert fresh.get_trace_id() == "later" and "aten::add" in names(fresh)
+
+
+def test_recording_may_be_interrupted():
+    cpu = [ProfilerActivity.CPU]
+    prof = torch.autograd.profiler.profile()
+    prof.toggle_collection_dynamic(False, cpu)  # not begun: nothing happens
+    with prof:
+        torch.ones(2) + 1
+        prof.toggle_collection_dynamic(False, cpu)
+        prof.toggle_collection_dynamic(False, cpu)
+        torch.ones(2) * 2
+        prof.toggle_collection_dynamic(True, cpu)
+        torch.ones(2).relu()
+    seen = [event.name for event in prof.function_events]
+    assert "aten::add" in seen and "aten::relu" in seen and "aten::mul" not in seen
+    with prof:
+        prof.toggle_collection_dynamic(False, cpu)
+    assert prof.function_events == []
+
+
+def test_steps_are_counted_by_who_is_furthest():
+    steps = torch.autograd.profiler.KinetoStepTracker
+    begin = steps.current_step()
+    steps.init_step_count("one")
+    steps.init_step_count("two")
+    assert steps.increment_step("one") == begin + 1
+    assert steps.increment_step("two") == begin + 1
+    assert steps.increment_step("two") == begin + 2
+    assert steps.erase_step_count("two") and not steps.erase_step_count("two")
+    assert steps.current_step() == begin + 2
+    with profile(schedule=schedule(wait=0, warmup=0, active=1)) as prof:
+        prof.step()
+    assert steps.current_step() == begin + 3
+    steps.erase_step_count("one")
+
+
+def test_keys_come_once_and_records_are_found_by_time():
+    unique = torch.autograd.profiler.EnforceUnique()
+    unique.see("a", 1)
+    unique.see("a", 2)
+    with pytest.raises(RuntimeError, match="duplicate key"):
+        unique.see("a", 1)
+
+    class Record:
+        def __init__(self, start):
+            self.start_ns = lambda: start
+
+    records = torch.autograd.profiler.MemRecordsAcc([(Record(t), t) for t in (30, 10, 20)])
+    assert [r[1] for r in records.in_interval(10, 20)] == [10, 20]
+    assert [r[1] for r in records.in_interval(11, 40)] == [20, 30]
+    assert list(records.in_interval(31, 40)) == []
+
+
+def test_parts_of_an_interrupted_recording_share_their_clock():
+    cpu = [ProfilerActivity.CPU]
+    with profile(activities=cpu) as prof:
+        torch.ones(2) + 1
+        prof.toggle_collection_dynamic(False, cpu)
+        torch.ones(2) * 2
+        prof.toggle_collection_dynamic(True, cpu)
+        torch.ones(2).relu()
+    starts = {e.name: e.time_range.start for e in prof.events()}
+    assert "aten::mul" not in starts and starts["aten::add"] < starts["aten::relu"]
+
+
+def test_range_that_outlives_its_recording_ends_nothing_of_the_next():
+    outer = record_function("outer")
+    with profile():
+        outer.__enter__()
+    with profile() as prof, record_function("inner"):
+        outer.__exit__(None, None, None)
+        torch.ones(2) + 1
+    inner = next(e for e in prof.events() if e.name == "inner")
+    add = next(e for e in prof.events() if e.name == "aten::add")
+    assert add.cpu_parent is inner
+    assert inner.time_range.end >= add.time_range.end

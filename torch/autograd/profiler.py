@@ -7,14 +7,27 @@ import functools
 import json
 import os
 import threading
+import uuid
+import warnings
 
 import torch
 from torch import _C
-from torch.autograd.profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent
+from torch.autograd._device_events import Activity, device_events, device_rows, flow_rows
+from torch.autograd._profiler_parts import EnforceUnique, KinetoStepTracker, MemRecordsAcc
+from torch.autograd.profiler_util import (
+    MEMORY_EVENT_NAME,
+    EventList,
+    FunctionEvent,
+    apart,
+    take_apart,
+)
 
 __all__ = [
+    "EnforceUnique",
     "EventList",
     "FunctionEvent",
+    "KinetoStepTracker",
+    "MemRecordsAcc",
     "emit_itt",
     "emit_nvtx",
     "kineto_available",
@@ -60,12 +73,28 @@ def _flops(name, shapes):
 
 
 def make_events(
-    records, allocations, *, base_ns=0, profile_memory=False, with_flops=False, with_stack=False
+    records,
+    allocations,
+    activities=(),
+    *,
+    base_ns=0,
+    until_ns=None,
+    profile_memory=False,
+    with_flops=False,
+    with_stack=False,
 ) -> EventList:
     """The recorder's tuples as an EventList with parents and children; with what was allocated and
-    released meanwhile as (microseconds, address, bytes, bytes held)."""
+    released meanwhile as (microseconds, address, bytes, bytes held), and what the GPU did."""
     thread = threading.get_native_id()
-    events = EventList(profile_memory=profile_memory, with_flops=with_flops, with_stack=with_stack)
+    activities = [Activity._make(values) for values in activities]
+    if until_ns is not None:  # what the profiler called for itself, at the end, is not shown
+        activities = [a for a in activities if not a.is_call_after(until_ns)]
+    events = EventList(
+        profile_memory=profile_memory,
+        with_flops=with_flops,
+        with_stack=with_stack,
+        use_device="cuda" if activities else None,
+    )
     made = []
     for number, record in enumerate(records):
         name, overload, start, end, parent, cpu, device, is_op, shapes, dtypes, stack = record
@@ -91,15 +120,40 @@ def make_events(
             event.cpu_memory_usage = sum(c.cpu_memory_usage for c in event.cpu_children)
             event.device_memory_usage = sum(c.device_memory_usage for c in event.cpu_children)
     events.extend(made)
+    events.extend(take_apart(base_ns, thread, len(made) + 1))
+    if activities:
+        first = len(events) + 1
+        events.extend(device_events(made, activities, first, base_ns=base_ns))
     events._allocations = [((when - base_ns) / 1000, *rest) for when, *rest in allocations]
     return events
+
+
+def _device_properties(device) -> dict:
+    """What a trace file says of a GPU; of one that this process does not see, its number."""
+    if not torch.cuda.is_available() or device >= torch.cuda.device_count():
+        return {"id": device}
+    known = torch.cuda.get_device_properties(device)
+    return {
+        "id": device,
+        "name": known.name,
+        "totalGlobalMem": known.total_memory,
+        "computeMajor": known.major,
+        "computeMinor": known.minor,
+        "maxThreadsPerMultiprocessor": known.max_threads_per_multi_processor,
+        "warpSize": known.warp_size,
+        "numSms": known.multi_processor_count,
+    }
 
 
 def write_trace(path, events, metadata, **settings) -> None:
     """Writes events for chrome://tracing or Perfetto; a name that ends in .gz is compressed."""
     pid = os.getpid()
     rows = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
+    rows += flow_rows(events, pid)
     for event in events:
+        if event.use_device and (event.activity or event.device_resource_id is not None):
+            rows.append(device_rows(event, pid))
+            continue
         arguments = {"External id": event.id}
         if event.input_shapes:
             arguments["Input Dims"] = event.input_shapes
@@ -128,6 +182,8 @@ def write_trace(path, events, metadata, **settings) -> None:
         row |= {"pid": pid, "tid": thread, "ts": when}
         rows.append(row | {"args": {**change, "Device Type": 0, "Device Id": -1}})
     document = {"schemaVersion": 1, "displayTimeUnit": "ms", **settings, **metadata}
+    devices = sorted({e.activity.device for e in events if e.activity and not e.activity.is_call})
+    document |= {"deviceProperties": [_device_properties(d) for d in devices]} if devices else {}
     document |= {"traceName": os.fspath(path), "traceEvents": rows}
     if os.fspath(path).endswith(".gz"):
         import gzip
@@ -139,8 +195,24 @@ def write_trace(path, events, metadata, **settings) -> None:
         json.dump(document, file)
 
 
+def join_events(lists) -> EventList:
+    """Recordings that were made one after the other as one."""
+    last = lists[-1]
+    joined = EventList(
+        [event for events in lists for event in events],
+        profile_memory=last._profile_memory,
+        with_flops=last._with_flops,
+        with_stack=last._with_stack,
+        use_device=next((e._use_device for e in lists if e._use_device), None),
+    )
+    joined._allocations = [change for events in lists for change in events._allocations]
+    return joined
+
+
 class profile:
     """Records the operators of this thread inside the block."""
+
+    function_events = None  # an EventList when the block has ended
 
     def __init__(
         self,
@@ -166,9 +238,16 @@ class profile:
         self.with_flops = with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
-        self.function_events = None
+        self.use_device = "cuda" if use_cuda else use_device
+        self.use_cpu = use_cpu
+        if enabled and self.use_device == "cuda" and not torch.cuda.is_available():
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+            self.use_device = None
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.trace_id = ""
         self.entered = False
         self._base = 0
+        self._parts = []  # recordings that were interrupted
 
     def __enter__(self) -> profile | None:
         if not self.enabled:
@@ -178,25 +257,68 @@ class profile:
         self._start()
         return self
 
-    def _start(self) -> None:
+    def _start(self, base_ns=None) -> None:
+        """Begins; times count from `base_ns` of the recorder's clock, by default from now."""
         self.entered = True
-        self._base = _C._profiler_clock()
-        _C._profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
+        apart.notes = []
+        self._base = _C._profiler_clock() if base_ns is None else base_ns
+        self.trace_id = self.create_trace_id()
+        self._parts = []
+        self._begin()
+
+    def _begin(self) -> None:
+        problem = _C._profiler_start(
+            self.record_shapes,
+            self.with_stack,
+            self.profile_memory,
+            self.use_cpu,
+            self.use_device == "cuda",
+        )
+        if problem:
+            warnings.warn(f"The GPU's work is not recorded: {problem}", stacklevel=4)
 
     def __exit__(self, exc_type, exc_val, exc_tb) -> bool | None:
         if not self.enabled:
             return None
+        if _C._profiler_enabled():
+            self._parts.append(self._collect())
+        self.function_events = join_events(self._parts)
+        self.entered = False
+        return False
+
+    def _collect(self) -> EventList:
+        until = _C._profiler_clock()
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
-        self.function_events = make_events(
+        return make_events(
             *_C._profiler_stop(),
             base_ns=self._base,
+            until_ns=until,
             profile_memory=self.profile_memory,
             with_flops=self.with_flops,
             with_stack=self.with_stack,
         )
-        self.entered = False
-        return False
+
+    def toggle_collection_dynamic(self, enabled, activities) -> None:
+        """Stops recording inside of the block, or takes it up again."""
+        from torch.profiler import ProfilerActivity
+
+        if not self.entered or ProfilerActivity.CPU not in activities:
+            return
+        if enabled and not _C._profiler_enabled():
+            self._begin()
+        elif not enabled and _C._profiler_enabled():
+            self._parts.append(self._collect())
+
+    def default_trace_id(self) -> str:
+        """A name for a recording that no other has."""
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """The name of a recording: what the program's callback says, or a new one."""
+        if self.custom_trace_id_callback:
+            return self.custom_trace_id_callback()
+        return self.default_trace_id()
 
     def _check_finish(self) -> None:
         if self.function_events is None:
@@ -229,10 +351,10 @@ class profile:
         self._check_finish()
         return self.function_events.table(**options)
 
-    def export_chrome_trace(self, path, metadata=None) -> None:
+    def export_chrome_trace(self, path, use_python_export=False, metadata=None) -> None:
         """Writes the events for chrome://tracing, with more entries at the top on request."""
         self._check_finish()
-        write_trace(path, self.function_events, metadata or {})
+        write_trace(path, self.function_events, metadata or {}, trace_id=self.trace_id)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Writes the places in the program and their times."""
@@ -286,24 +408,44 @@ class record_function:
         _C._profiler_end(self._handles.pop())
 
 
-class _Emitter:
-    """Marks for another program's timeline."""
+class emit_nvtx:
+    """Hands every operator and range of this thread on to a profiler such as nsys, as an NVTX range
+    of the operator's name, with the sizes of its arguments where asked for."""
+
+    def __init__(self, enabled=True, record_shapes=False) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+        self.entered = False
+
+    def __enter__(self) -> emit_nvtx | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("NVTX annotation context manager is not reentrant")
+        torch.cuda.synchronize()
+        _C._profiler_emit(bool(self.record_shapes))
+        self.entered = True
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb) -> bool | None:
+        if not self.enabled:
+            return None
+        torch.cuda.synchronize()
+        _C._profiler_stop()
+        self.entered = False
+        return False
+
+
+class emit_itt:
+    """Would mark every operator as an ITT range."""
 
     def __init__(self, enabled=True, record_shapes=False) -> None:
         self.enabled = enabled
 
     def __enter__(self) -> None:
         if self.enabled:
-            raise NotImplementedError(f"{type(self).__name__} is not implemented in this version")
+            raise NotImplementedError("emit_itt is not implemented in this version")
         return None
 
     def __exit__(self, exc_type, exc_val, exc_tb) -> bool:
         return False
-
-
-class emit_nvtx(_Emitter):
-    """Would mark every operator as an NVTX range."""
-
-
-class emit_itt(_Emitter):
-    """Would mark every operator as an ITT range."""

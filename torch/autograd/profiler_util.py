@@ -4,6 +4,9 @@ the table that is printed."""
 from __future__ import annotations
 
 import collections
+import json
+import threading
+from collections.abc import Callable
 
 __all__ = [
     "EventList",
@@ -58,7 +61,9 @@ class Interval:
 class _Times:
     """The times of an event or an average under the names programs read."""
 
-    device_time_total = self_device_time_total = device_time = 0
+    @property
+    def device_time(self) -> float:
+        return self.device_time_total / self.count if self.count else 0.0
 
     @property
     def cpu_time(self) -> float:
@@ -100,14 +105,25 @@ class _Times:
     def self_cuda_time_total(self):
         return self.self_device_time_total
 
+    @property
+    def cuda_memory_usage(self):
+        return self.device_memory_usage
+
+    @property
+    def self_cuda_memory_usage(self):
+        return self.self_device_memory_usage
+
 
 class FunctionEvent(_Times):
-    """One call of an operator, or one named range."""
+    """One call of an operator, one named range, or one piece of work of a GPU."""
 
     count = 1
     is_async = is_remote = is_legacy = False
     device_index = 0
+    device_resource_id = None  # the stream
     use_device = None
+    activity = None  # the record of the GPU's tracing library, of work and the calls that start it
+    linked_event_id = 0
 
     def __init__(
         self,
@@ -116,7 +132,7 @@ class FunctionEvent(_Times):
         thread,
         start_us,
         end_us,
-        overload_name="",
+        overload_name=None,
         is_operator=True,
         node_id=-1,
         sequence_nr=-1,
@@ -125,7 +141,7 @@ class FunctionEvent(_Times):
 
         self.id = id
         self.name = self.trace_name = name
-        self.overload_name = overload_name
+        self.overload_name = overload_name or ""
         self.node_id, self.sequence_nr = node_id, sequence_nr
         self.thread = self.fwd_thread = thread
         self.time_range = Interval(start_us, end_us)
@@ -145,8 +161,38 @@ class FunctionEvent(_Times):
         return self.name
 
     @property
+    def linked_correlation_id(self) -> int:
+        """Equal for work of the GPU and the call that started it; 0 for others."""
+        return self.activity.correlation if self.activity is not None else 0
+
+    @property
+    def metadata_json(self) -> str:
+        """What a trace file says of work of the GPU and of the calls that start it, without the
+        braces around it."""
+        from torch.autograd._device_events import details_of
+
+        return json.dumps(details_of(self))[1:-1]
+
+    @property
+    def _on_device(self) -> bool:
+        return self.device_resource_id is not None
+
+    @property
     def cpu_time_total(self) -> float:
-        return self.time_range.elapsed_us()
+        return 0.0 if self._on_device else self.time_range.elapsed_us()
+
+    @property
+    def device_time_total(self) -> float:
+        """us of the GPU's work: its own, or that started by an event of the CPU and inside it."""
+        if self._on_device:
+            return self.time_range.elapsed_us()
+        return self.self_device_time_total + sum(c.device_time_total for c in self.cpu_children)
+
+    @property
+    def self_device_time_total(self) -> float:
+        if self._on_device:
+            return self.time_range.elapsed_us()
+        return sum(kernel.duration for kernel in self.kernels)
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -160,6 +206,10 @@ class FunctionEvent(_Times):
     def self_device_memory_usage(self) -> int:
         return self.device_memory_usage - sum(c.device_memory_usage for c in self.cpu_children)
 
+    def append_kernel(self, name, device, duration) -> None:
+        """Notes work of a GPU that this event started."""
+        self.kernels.append(Kernel(name, device, duration))
+
     def append_cpu_child(self, child) -> None:
         """Makes an event part of this one."""
         self.cpu_children.append(child)
@@ -168,6 +218,11 @@ class FunctionEvent(_Times):
         """Makes this event part of another."""
         self.cpu_parent = parent
 
+    def _device_part(self) -> str:
+        if not self.use_device:
+            return ""
+        return f"{self.use_device}_time={self.device_time_str} "
+
     def __repr__(self) -> str:
         return (
             f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
@@ -175,7 +230,8 @@ class FunctionEvent(_Times):
             f"start_us={self.time_range.start} end_us={self.time_range.end} "
             f"cpu_children={[child.id for child in self.cpu_children]} thread={self.thread} "
             f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
-            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr}>"
+            f"{self._device_part()}is_async={self.is_async} is_remote={self.is_remote} "
+            f"seq_nr={self.sequence_nr}>"
         )
 
 
@@ -191,6 +247,7 @@ class FunctionEventAvg(_Times):
         self.overload_name = ""
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0
+        self.device_time_total = self.self_device_time_total = 0
         self.input_shapes = self.stack = None
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.device_memory_usage = self.self_device_memory_usage = 0
@@ -208,10 +265,13 @@ class FunctionEventAvg(_Times):
             self.stack = other.stack
             self.device_type = other.device_type
             self.is_user_annotation = other.is_user_annotation
+            self.use_device = other.use_device
         for name in (
             "count",
             "cpu_time_total",
             "self_cpu_time_total",
+            "device_time_total",
+            "self_device_time_total",
             "cpu_memory_usage",
             "self_cpu_memory_usage",
             "device_memory_usage",
@@ -233,6 +293,30 @@ class FunctionEventAvg(_Times):
         )
 
 
+class _Apart(threading.local):
+    """What was started while this thread recorded and goes on beside it, such as collectives: name,
+    shapes, dtypes, nanoseconds of the start, and a function that says how long it took."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, list, list, int, Callable[[], float]]] = []
+
+
+apart = _Apart()
+
+
+def take_apart(base_ns, thread, number) -> list[FunctionEvent]:
+    """The events of what went on beside the thread, numbered from `number`."""
+    notes, apart.notes = apart.notes, []
+    events = []
+    for name, shapes, dtypes, start, duration in notes:
+        begun = (start - base_ns) / 1000
+        event = FunctionEvent(number + len(events), name, thread, begun, begun + 1000 * duration())
+        event.input_shapes, event.input_dtypes = shapes, dtypes
+        event.is_async = True
+        events.append(event)
+    return events
+
+
 class EventList(list):
     """Events, or averages of them."""
 
@@ -243,6 +327,7 @@ class EventList(list):
         self._profile_memory = profile_memory
         self._with_flops = with_flops
         self._with_stack = with_stack
+        self._use_device = use_device
         self._allocations = []
 
     def __str__(self) -> str:
@@ -265,6 +350,7 @@ class EventList(list):
             key = (
                 event.key,
                 event.is_user_annotation,
+                event.device_type,
                 str(event.input_shapes) if group_by_input_shapes else None,
                 tuple(event.stack[:group_by_stack_n]) if group_by_stack_n else None,
                 event.overload_name if group_by_overload_name else None,
@@ -281,6 +367,7 @@ class EventList(list):
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
             with_stack=self._with_stack,
+            use_device=self._use_device,
         )
 
     def total_average(self) -> FunctionEventAvg:
@@ -354,6 +441,29 @@ def _flops_unit(least) -> tuple[str, int]:
     return prefix, scale
 
 
+def _device_total(events) -> float:
+    """us of the GPU's work, each piece once: not again for the operators and ranges around it."""
+    from torch.profiler import DeviceType
+
+    return sum(
+        event.self_device_time_total
+        for event in events
+        if event.device_type is not DeviceType.CPU and not event.is_user_annotation
+    )
+
+
+def _device_columns(events):
+    total = _device_total(events)
+    if not total:
+        return []
+    return [
+        ("Self CUDA", 12, lambda e: e.self_device_time_total_str),
+        ("Self CUDA %", 12, lambda e: _format_share(e.self_device_time_total, total)),
+        ("CUDA total", 12, lambda e: e.device_time_total_str),
+        ("CUDA time avg", 13, lambda e: e.device_time_str),
+    ]
+
+
 def _columns(events, limits, total):
     """[(title, width or None for left-aligned text, text of an event)]."""
     source_width, name_width, shapes_width = limits
@@ -369,6 +479,7 @@ def _columns(events, limits, total):
         ("CPU total", 12, lambda e: e.cpu_time_total_str),
         ("CPU time avg", 12, lambda e: e.cpu_time_str),
     ]
+    columns += _device_columns(events)
     if has_memory:
         columns += [
             ("CPU Mem", 12, lambda e: format_memory(e.cpu_memory_usage)),
@@ -419,5 +530,8 @@ def _table(events, sort_by, row_limit, source, name, shapes, header, top_level_e
             continue
         lines.append("".join(f"{text(event):>{width}}  " for _, width, text in columns))
         shown += 1
-    lines += [ruler, f"Self CPU time total: {format_time(total)}", ""]
+    lines += [ruler, f"Self CPU time total: {format_time(total)}"]
+    if device_total := _device_total(events):
+        lines.append(f"Self CUDA time total: {format_time(device_total)}")
+    lines.append("")
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """Recording what runs, step by step: which operators, on what shapes, how long, with how much
-memory and from where. Operators of the thread that records are seen; kernels of a GPU run on their
-own time and appear as the time it took to start them."""
+memory and from where. Operators of the thread that records are seen, and with ProfilerActivity.CUDA
+the kernels, copies and fills of the GPUs with their own times, under the operators that started
+them."""
 
 import enum
 
@@ -47,9 +48,22 @@ class DeviceType(enum.Enum):
 
     CPU = 0
     CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
     MPS = 13
     Meta = 14
     HPU = 15
-    XPU = 12
+    VE = 16
+    Lazy = 17
+    IPU = 18
     MTIA = 19
     PrivateUse1 = 20

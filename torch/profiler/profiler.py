@@ -100,6 +100,12 @@ def tensorboard_trace_handler(
     return write
 
 
+def _activity(name) -> ProfilerActivity:
+    from torch.profiler import ProfilerActivity
+
+    return ProfilerActivity[name]
+
+
 class profile:
     """Records the operators that this thread runs inside the block. With a schedule, step() says
     that a step ended, and on_trace_ready(self) is called after each cycle."""
@@ -126,6 +132,9 @@ class profile:
         self.activities = set(supported_activities() if activities is None else activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
+        if use_cuda:
+            self.activities.add(_activity("CUDA"))
+        self.use_device = "cuda" if self._records("CUDA") else None
         self.schedule = schedule or _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
@@ -135,6 +144,7 @@ class profile:
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
         self.step_num = 0
         self.current_action = self.schedule(0)
         self.profiler = None
@@ -142,18 +152,24 @@ class profile:
         self._step_range = None
         self._metadata = {}
         self._interrupted = False
+        self._collected = set(self.activities)  # less what toggle_collection_dynamic took out
+        self._base = None
         self.execution_trace_observer = execution_trace_observer
 
     # ---- the recording of one cycle
 
     def _start_recording(self) -> None:
         self.profiler = _recording.profile(
+            use_cpu=_activity("CPU") in self._collected,
+            use_device=self.use_device if _activity("CUDA") in self._collected else None,
             record_shapes=self.record_shapes,
             with_flops=self.with_flops,
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
+            custom_trace_id_callback=self.custom_trace_id_callback,
         )
-        self.profiler._start()
+        self.profiler._start(self._base if self._joins() else None)
+        self._base = self.profiler._base
 
     def _stop_recording(self) -> None:
         if self.profiler is None or not self.profiler.entered:
@@ -162,31 +178,70 @@ class profile:
         events = self.profiler.function_events
         if self.execution_trace_observer is not None:
             self.execution_trace_observer._take(events)
-        if (self.acc_events or self._interrupted) and self._events:
-            joined = EventList([*self._events, *events], profile_memory=self.profile_memory)
-            joined._with_flops, joined._with_stack = self.with_flops, self.with_stack
-            joined._allocations = [*self._events._allocations, *events._allocations]
-            events = joined
+        if self._joins():
+            events = _recording.join_events([self._events, events])
         self._events = events
+
+    def _records(self, kind) -> bool:
+        return _activity(kind) in self.activities
+
+    def _warm_up(self) -> None:
+        """The GPU's tracing library is loaded and attached once, which takes its time: before the
+        steps that count."""
+        if self.use_device and not _recording._is_profiler_enabled():
+            warm = _recording.profile(use_cpu=False, use_device=self.use_device)
+            warm._start()
+            warm.__exit__(None, None, None)
+
+    def _joins(self) -> bool:
+        """Whether a recording continues the one before, on the same clock."""
+        return bool((self.acc_events or self._interrupted) and self._events)
+
+    def set_custom_trace_id_callback(self, callback) -> None:
+        """Names recordings that begin from now on by what `callback` returns."""
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """The name of the recording, which its trace file bears; None before the first."""
+        return self.profiler.trace_id if self.profiler is not None else None
+
+    def prepare_trace(self) -> None:
+        """Loads what start_trace will need, so that it takes no time of what is recorded."""
+        self._warm_up()
+
+    def start_trace(self) -> None:
+        """Begins a recording apart from any schedule."""
+        self._start_recording()
+
+    def stop_trace(self) -> None:
+        """Ends the recording of start_trace."""
+        self._stop_recording()
 
     def _recording_now(self) -> bool:
         return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
     def start(self) -> None:
         """Begins with step 0."""
+        if self.record_steps:
+            _recording.KinetoStepTracker.init_step_count("ProfilerStep")
         if self._recording_now():
             self._start_recording()
+        elif self.current_action is ProfilerAction.WARMUP:
+            self._warm_up()
         self._open_step()
 
     def stop(self) -> None:
         """Ends the recording, and hands it to on_trace_ready."""
         self._close_step()
+        if self.record_steps:
+            _recording.KinetoStepTracker.erase_step_count("ProfilerStep")
         if self._recording_now():
             self._finish_cycle()
 
     def _finish_cycle(self) -> None:
         self._stop_recording()
         self._interrupted = False
+        self._collected = set(self.activities)
         if self.on_trace_ready:
             self.on_trace_ready(self)
 
@@ -203,6 +258,8 @@ class profile:
     def step(self) -> None:
         """Says that the next step begins."""
         self._close_step()
+        if self.record_steps:
+            _recording.KinetoStepTracker.increment_step("ProfilerStep")
         before, was_recording = self.current_action, self._recording_now()
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
@@ -213,6 +270,8 @@ class profile:
             was_recording = False
         if self._recording_now() and not was_recording:
             self._start_recording()
+        elif self.current_action is ProfilerAction.WARMUP and before is not self.current_action:
+            self._warm_up()
         self._open_step()
 
     def __enter__(self) -> profile:
@@ -250,6 +309,7 @@ class profile:
             record_shapes=int(self.record_shapes),
             profile_memory=int(self.profile_memory),
             with_stack=int(self.with_stack),
+            trace_id=self.get_trace_id(),
             host_name=socket.gethostname(),
         )
 
@@ -266,9 +326,7 @@ class profile:
                 "profiling."
             )
         if device is None:
-            from torch.profiler import ProfilerActivity
-
-            device = "cuda:0" if ProfilerActivity.CUDA in self.activities else "cpu"
+            device = "cuda:0" if self._records("CUDA") else "cpu"
         write_memory_timeline(path, self._finished(), device)
 
     def add_metadata(self, key, value) -> None:
@@ -284,16 +342,20 @@ class profile:
     preset_metadata_json = add_metadata_json
 
     def toggle_collection_dynamic(self, enable, activities) -> None:
-        """Stops or takes up again the recording of operators while the profiler is running."""
-        from torch.profiler import ProfilerActivity
-
-        if ProfilerActivity.CPU not in activities or self.profiler is None:
+        """Stops or takes up again the recording of operators, or of the GPU, while the profiler is
+        running."""
+        if self.profiler is None or not self._recording_now():
             return
-        if enable and not self.profiler.entered and self._recording_now():
-            self._start_recording()
-        elif not enable and self.profiler.entered:
+        named = self.activities & set(activities)
+        wanted = self._collected | named if enable else self._collected - named
+        if wanted == self._collected:
+            return
+        if self.profiler.entered:
             self._stop_recording()
             self._interrupted = True
+        self._collected = wanted
+        if wanted:
+            self._start_recording()
 
 
 class ExecutionTraceObserver:
@@ -334,9 +396,14 @@ class ExecutionTraceObserver:
             self._take(events)
 
     def _take(self, events) -> None:
-        self._events += events
+        of_program = (e for e in events if e.activity is None and e.device_resource_id is None)
+        self._events += of_program
         if self._path is not None:
             write_execution_trace(self._path, self._events)
+
+    def is_running(self) -> bool:
+        """Whether operators are recorded for this file."""
+        return self._own is not None
 
     def unregister_callback(self) -> None:
         """Ends recording and forgets the file."""

@@ -5,12 +5,18 @@
 // below; with no recording the key is nowhere and the dispatcher does exactly what it did before.
 // Nested operators pass here too, which gives the tree that self times are computed from (in
 // Python, torch/autograd/profiler_util.py).
+//
+// With a device recorder every event is a mark on its thread while it is open, so that the device's
+// work is known by the innermost event that started it. The same kernel serves emit_nvtx, where
+// events are only handed on as ranges and nothing is kept.
 #include <torch/csrc/python/runtime/profiler.h>
 
 #include <frameobject.h> // up to 3.10 the only place of PyFrame_GetBack
 
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Dispatcher.h>
@@ -40,11 +46,28 @@ struct Event {
   std::vector<std::string> stack;
 };
 
+const DeviceRecorder* device_recorder = nullptr;
+
 struct Recording {
   bool shapes = false, stacks = false, memory = false;
+  bool ranges = true;        // are events; false where the device alone is recorded
+  bool on_device = false;    // the device's work is recorded, for this thread
+  bool emits = false;        // events become ranges of the vendor's tools and are not kept
   bool keeps_record = false; // of allocations: the first thread that asks keeps it for all
+  int64_t number = 0;        // of the recording, in the process
   std::vector<Event> events;
   std::vector<int64_t> open; // indices of events that have not ended, outermost first
+
+  Recording() {
+    static std::atomic<int64_t> recordings{0};
+    number = ++recordings;
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  // A thread that ends while it records, maybe with the process, leaves nobody to read it.
+  ~Recording() {
+    if (on_device) device_recorder->abandon();
+  }
 };
 
 thread_local std::unique_ptr<Recording> t_recording;
@@ -64,6 +87,7 @@ int64_t begin(Recording& r, std::string name, const char* overload, bool is_oper
   event.start = now();
   r.events.push_back(std::move(event));
   r.open.push_back(static_cast<int64_t>(r.events.size()) - 1);
+  if (r.on_device) device_recorder->push_mark(static_cast<uint64_t>(r.events.size()));
   return r.open.back();
 }
 
@@ -73,6 +97,7 @@ void finish(Recording& r, int64_t index) {
   while (!r.open.empty() && r.open.back() >= index) {
     r.events[r.open.back()].end = end;
     r.open.pop_back();
+    if (r.on_device) device_recorder->pop_mark();
   }
 }
 
@@ -140,12 +165,51 @@ void note_results(Event& event, const at::Stack& stack, size_t from,
   }
 }
 
+// The name of a range: the operator and, where asked for, its arguments' sizes.
+std::string range_name(const Recording& r, const at::OperatorEntry& op, const at::Stack& stack) {
+  if (!r.shapes) return op.name;
+  Event event;
+  note_arguments(event, stack, stack.size() - op.schema().arguments.size());
+  std::string text = op.name + std::string(", sizes = [");
+  const auto add_shape = [&](const std::vector<int64_t>& shape) {
+    text += "[";
+    for (size_t i = 0; i < shape.size(); ++i)
+      text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    text += "]";
+  };
+  for (size_t i = 0; i < event.shapes.size(); ++i) {
+    if (i != 0) text += ", ";
+    if (event.shapes[i].size() == 1) {
+      add_shape(event.shapes[i][0]);
+      continue;
+    }
+    text += "[";
+    for (size_t j = 0; j < event.shapes[i].size(); ++j) {
+      if (j != 0) text += ", ";
+      add_shape(event.shapes[i][j]);
+    }
+    text += "]";
+  }
+  return text + "]";
+}
+
+struct EmittedRange {
+  explicit EmittedRange(const std::string& name) { device_recorder->push_range(name.c_str()); }
+  ~EmittedRange() { device_recorder->pop_range(); }
+  EmittedRange(const EmittedRange&) = delete;
+};
+
 class RecordCall final : public at::BoxedKernel {
  public:
   void call(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) override {
     const c10::DispatchKeySet below = keys.remove(kProfilerKey);
     Recording* r = t_recording.get();
     if (r == nullptr) {
+      op.redispatch_boxed(below, stack);
+      return;
+    }
+    if (r->emits) {
+      const EmittedRange range(range_name(*r, op, stack));
       op.redispatch_boxed(below, stack);
       return;
     }
@@ -174,24 +238,52 @@ void include_key(bool on) {
   included = on ? included | bit : included & ~bit;
 }
 
-// _profiler_start(record_shapes, with_stack, profile_memory)
+// Makes operators of this thread pass RecordCall.
+void pass_here() {
+  static const bool registered = [] {
+    at::Dispatcher::singleton().register_fallback(kProfilerKey, c10::make_intrusive<RecordCall>());
+    return true;
+  }();
+  (void)registered;
+  include_key(true);
+}
+
+// _profiler_start(record_shapes, with_stack, profile_memory, operators, device): None, or why the
+// device's work is not recorded though it was asked for.
 PyObject* start(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    int shapes = 0, stacks = 0, memory = 0;
-    if (!PyArg_ParseTuple(args, "ppp", &shapes, &stacks, &memory)) throw python_error();
+    int shapes = 0, stacks = 0, memory = 0, operators = 1, device = 0;
+    if (!PyArg_ParseTuple(args, "ppp|pp", &shapes, &stacks, &memory, &operators, &device))
+      throw python_error();
     TORCH_CHECK(!t_recording, "Profiler is already enabled on this thread");
-    static const bool registered = [] {
-      at::Dispatcher::singleton().register_fallback(kProfilerKey,
-                                                    c10::make_intrusive<RecordCall>());
-      return true;
-    }();
-    (void)registered;
+    std::string problem;
+    if (device)
+      problem =
+          device_recorder == nullptr ? "this build has no CUDA part" : device_recorder->start();
     t_recording = std::make_unique<Recording>();
     t_recording->shapes = shapes;
     t_recording->stacks = stacks;
     t_recording->memory = memory;
+    t_recording->ranges = operators;
+    t_recording->on_device = device && problem.empty();
     t_recording->keeps_record = memory && c10::start_memory_record();
-    include_key(true);
+    if (operators) pass_here();
+    if (problem.empty()) return new_none();
+    return PyUnicode_FromStringAndSize(problem.data(), static_cast<Py_ssize_t>(problem.size()));
+  });
+}
+
+// _profiler_emit(record_shapes): hands operators and ranges of this thread on as ranges of the
+// vendor's tools, until _profiler_stop.
+PyObject* emit(PyObject*, PyObject* shapes) {
+  return guarded([&]() -> PyObject* {
+    TORCH_CHECK(!t_recording, "Profiler is already enabled on this thread");
+    TORCH_CHECK_NOT_IMPLEMENTED(device_recorder != nullptr,
+                                "emit_nvtx: this build has no CUDA part");
+    t_recording = std::make_unique<Recording>();
+    t_recording->shapes = shapes == Py_True;
+    t_recording->emits = true;
+    pass_here();
     return new_none();
   });
 }
@@ -244,9 +336,16 @@ PyRef describe(const c10::MemoryChange& c) {
                     static_cast<long long>(c.bytes), static_cast<long long>(c.total)));
 }
 
+PyRef stop_device(const Recording& r) {
+  for (size_t i = 0; i < r.open.size(); ++i) device_recorder->pop_mark();
+  return device_recorder->stop();
+}
+
 // _profiler_stop(): the events as tuples (name, overload, start_ns, end_ns, parent, cpu_bytes,
 // device_bytes, is_operator, shapes, dtypes, stack), in the order they began, and the allocations
-// as tuples (time_ns, address, bytes, total_bytes).
+// as tuples (time_ns, address, bytes, total_bytes), and the device's work and the calls that
+// started it as tuples (kind, name, start_ns, end_ns, correlation, event, device, context, stream,
+// thread, bytes, grid, block, shared_memory, registers); event counts from 1, 0 is none.
 PyObject* stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     TORCH_CHECK(t_recording, "Profiler is not enabled on this thread");
@@ -254,6 +353,7 @@ PyObject* stop(PyObject*, PyObject*) {
     const std::unique_ptr<Recording> r = std::move(t_recording);
     const int64_t end = now();
     PyRef out = checked(PyList_New(0)), changes = checked(PyList_New(0));
+    PyRef work = std::exchange(r->on_device, false) ? stop_device(*r) : checked(PyList_New(0));
     size_t listed = 0;
     const auto list = [&](const PyRef& to, const PyRef& item) {
       check_status(PyList_Append(to.get(), item.get()));
@@ -262,30 +362,40 @@ PyObject* stop(PyObject*, PyObject*) {
     for (const Event& e : r->events) list(out, describe(e, end));
     if (r->keeps_record)
       for (const c10::MemoryChange& c : c10::stop_memory_record()) list(changes, describe(c));
-    return checked(PyTuple_Pack(2, out.get(), changes.get())).release();
+    return checked(PyTuple_Pack(3, out.get(), changes.get(), work.get())).release();
   });
 }
 PyObject* enabled(PyObject*, PyObject*) { return new_bool(t_recording != nullptr); }
 
+// A handle names the recording too: a range may outlive the one it was opened in, and must not end
+// an event of the next.
+constexpr int kHandleBits = 40;
+constexpr long kEmitted = -2; // the handle of a range that was handed on
 // _profiler_begin(name): opens a named range and returns a handle for _profiler_end; -1 when
 // nothing records.
 PyObject* begin_range(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
     if (!PyUnicode_Check(name)) raise_type_error("expected the name of a range");
     Recording* r = t_recording.get();
-    if (r == nullptr) return PyLong_FromLong(-1);
+    if (r == nullptr || !r->ranges) return PyLong_FromLong(-1);
+    if (r->emits) {
+      device_recorder->push_range(std::string(utf8(name)).c_str());
+      return PyLong_FromLong(kEmitted);
+    }
     const int64_t index = begin(*r, std::string(utf8(name)), "", false);
     if (r->stacks) note_stack(r->events[index]);
-    return PyLong_FromLongLong(index);
+    return PyLong_FromLongLong(r->number << kHandleBits | index);
   });
 }
 PyObject* end_range(PyObject*, PyObject* handle) {
   return guarded([&]() -> PyObject* {
-    const long long index = PyLong_AsLongLong(handle);
-    if (index == -1 && PyErr_Occurred()) throw python_error();
+    const long long number = PyLong_AsLongLong(handle);
+    if (number == -1 && PyErr_Occurred()) throw python_error();
+    if (number == kEmitted) device_recorder->pop_range();
     Recording* r = t_recording.get();
-    if (r != nullptr && index >= 0 && index < static_cast<long long>(r->events.size()) &&
-        r->events[index].end < 0)
+    const long long index = number & ((1LL << kHandleBits) - 1);
+    if (r != nullptr && number >= 0 && number >> kHandleBits == r->number &&
+        index < static_cast<long long>(r->events.size()) && r->events[index].end < 0)
       finish(*r, index);
     return new_none();
   });
@@ -303,6 +413,7 @@ PyObject* set_sdp(PyObject*, PyObject* bits) {
 }
 
 PyMethodDef functions[] = {{"_profiler_start", start, METH_VARARGS, nullptr},
+                           {"_profiler_emit", emit, METH_O, nullptr},
                            {"_profiler_stop", stop, METH_NOARGS, nullptr},
                            {"_profiler_enabled", enabled, METH_NOARGS, nullptr},
                            {"_profiler_begin", begin_range, METH_O, nullptr},
@@ -313,6 +424,8 @@ PyMethodDef functions[] = {{"_profiler_start", start, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
+
+void set_device_recorder(const DeviceRecorder* recorder) noexcept { device_recorder = recorder; }
 
 bool is_profiling() noexcept { return t_recording != nullptr; }
 
