@@ -519,3 +519,20 @@ def test_saved_variables_are_the_saved_tensors_with_a_warning():
     with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
         Square.apply(x).backward()
     assert x.grad.item() == 6
+
+
+def test_gradient_that_is_returned_twice_for_one_input_counts_twice():
+    class Add(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a + b
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, g
+
+    x = torch.tensor([3.0], requires_grad=True)
+    y = x * 1
+    Add.apply(y, y).backward()
+    Add.apply(x, x).backward()
+    assert x.grad.item() == 4

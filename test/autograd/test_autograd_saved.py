@@ -254,3 +254,9 @@ def test_node_shows_what_it_saved():
     y.sum().backward()
     with pytest.raises(RuntimeError, match="after they have already been freed"):
         y.grad_fn._saved_result  # noqa: B018
+
+
+def test_module_of_the_hooks_can_be_imported():
+    import torch._C._autograd as module
+
+    assert module is torch._C._autograd and module.SavedTensor

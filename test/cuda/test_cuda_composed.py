@@ -58,6 +58,28 @@ def test_batch_norm(shape, training):
     same(*gradients(call, x, weight, bias, *stats))
 
 
+# Channels of half a warp, of a few lanes, of no power of two and of several warps.
+@pytest.mark.parametrize("channels", [64, 8, 24, 160])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_batch_norm_with_the_channels_innermost(channels, dtype):
+    x = randn(3, channels, 13, 17).to(dtype) * 0.1 + 5
+    grad, weight = randn(3, channels, 13, 17).to(dtype), randn(channels).to(dtype)
+    inputs = [
+        t.to(cuda, memory_format=torch.channels_last).requires_grad_(t is x) for t in (x, grad)
+    ]
+    y = F.batch_norm(inputs[0], None, None, weight.to(cuda), training=True)
+    (dx,) = torch.autograd.grad(y, inputs[0], inputs[1])
+    wide, g = x.double(), grad.double() * weight.double().view(1, -1, 1, 1)
+    dims = (0, 2, 3)
+    spread = (wide.var(dims, correction=0, keepdim=True) + 1e-5).sqrt()
+    unit = (wide - wide.mean(dims, keepdim=True)) / spread
+    want = g - g.mean(dims, keepdim=True) - unit * (g * unit).mean(dims, keepdim=True)
+    tolerance = {"rtol": 1e-3, "atol": 1e-3} if dtype is torch.float32 else {}
+    same(y.detach().double(), unit * weight.double().view(1, -1, 1, 1), **tolerance)
+    same(dx.double(), want / spread, **tolerance)
+    assert dx.stride() == x.to(memory_format=torch.channels_last).stride()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_batch_norm_updates_its_statistics(dtype):
     layers = [torch.nn.BatchNorm2d(3).to(d, dtype) for d in ("cuda", "cpu")]

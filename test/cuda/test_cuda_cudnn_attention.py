@@ -179,3 +179,29 @@ def test_logarithms_of_the_sums():
     _, lse, _ = torch.ops.aten._cudnn_attention(*on_gpu, None, 0.0, False, 0.125)
     scores = q.double().numpy() @ k.double().numpy().swapaxes(-1, -2) * 0.125
     np.testing.assert_allclose(lse.cpu(), np.log(np.exp(scores).sum(-1)), rtol=1e-4, atol=1e-4)
+
+
+def test_compiled_gradients_of_one_projection_are_those_of_eager_code():
+    class Heads(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = torch.nn.Linear(256, 768)
+
+        def forward(self, x):
+            b, t, c = x.shape
+            parts = self.qkv(x).split(c, dim=2)
+            q, k, v = (p.view(b, t, 4, 64).transpose(1, 2) for p in parts)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return y.transpose(1, 2).reshape(b, t, c)
+
+    torch.manual_seed(0)
+    model = Heads().to(cuda).bfloat16()
+    x = torch.randn(2, 1024, 256, device=cuda, dtype=torch.bfloat16)
+    found = []
+    for run in (model, torch.compile(model)):
+        model.zero_grad(set_to_none=True)
+        leaf = x.clone().requires_grad_()
+        run(leaf).square().sum().backward()
+        found.append([leaf.grad, *(p.grad for p in model.parameters())])
+    for compiled, eager in zip(*reversed(found), strict=True):
+        assert torch.equal(compiled, eager)

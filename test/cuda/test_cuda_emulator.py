@@ -129,3 +129,24 @@ elf = C.create_string_buffer(b"\x7fELF" + bytes(64))
 assert cu.cuModuleLoadData(C.byref(C.c_void_p()), elf) == 209
 """)
     assert done.returncode == 0, done.stderr
+
+
+def test_threads_may_compile_one_program_at_the_same_time(tmp_path):
+    body = """
+import threading
+use(0)
+barrier, loaded = threading.Barrier(8), []
+SOURCE = 'extern "C" __global__ void nothing(long) {}'
+
+def compile_it():
+    ok(cu.cuCtxSetCurrent(context))
+    barrier.wait()
+    loaded.append(launch(load(SOURCE), "nothing", 1, 0))
+
+threads = [threading.Thread(target=compile_it) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert loaded == [0] * 8, loaded
+"""
+    result = run_python(HARNESS + body, emulator_environment(CACHE=tmp_path))
+    assert result.returncode == 0, result.stderr

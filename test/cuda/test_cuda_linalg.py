@@ -3,6 +3,7 @@ unique: single matrices, batches small and large, tall and wide, real and comple
 
 import numpy as np
 import pytest
+import scipy.linalg
 from cuda_support import EMULATED, cuda
 
 import torch
@@ -299,6 +300,9 @@ def test_composites_rest_on_these():
     assert torch.linalg.matrix_rank(a).tolist() == [4, 4]
     close(torch.linalg.cond(a), np.linalg.cond(a.cpu().numpy()))
     close(torch.linalg.matrix_norm(a, "nuc"), np.linalg.norm(a.cpu().numpy(), "nuc", (-2, -1)))
+    square = a[:, :4] * torch.tensor([0.1, 5.0], device=cuda).view(2, 1, 1)  # halved 0 and 3 times
+    terms = np.stack([scipy.linalg.expm(m) for m in square.cpu().numpy()])
+    close(torch.linalg.matrix_exp(square) / np.abs(terms).max(), terms / np.abs(terms).max())
 
 
 @needs_cusolver

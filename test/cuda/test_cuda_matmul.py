@@ -182,3 +182,36 @@ def test_a_few_rows_that_are_not_dense_are_read_as_they_lie():
     one = torch.nn.functional.linear(torch.ones(16, device=cuda), w)
     assert one.shape == (5,)
     torch.testing.assert_close(one.cpu(), w.cpu().sum(1))
+
+
+# ---- 8-bit floating numbers
+
+FLOAT8 = [
+    (torch.float8_e4m3fn, torch.float8_e4m3fn),
+    (torch.float8_e5m2, torch.float8_e4m3fn),
+    (torch.float8_e5m2, torch.float8_e5m2),
+]
+
+
+@pytest.mark.parametrize("shape", [(64, 96, 32), (17, 40, 24)])
+@pytest.mark.parametrize("dtypes", FLOAT8, ids=str)
+@pytest.mark.parametrize("by_row", [False, True])
+def test_scaled_product_equals_numpy(by_row, dtypes, shape):
+    m, k, n = shape
+    torch.manual_seed(k)
+    a, b = torch.randn(m, k).to(dtypes[0]), torch.randn(n, k).to(dtypes[1])
+    scales = (torch.rand(m, 1) + 0.5, torch.rand(1, n) + 0.5) if by_row else torch.rand(2) + 0.5
+    bias = torch.randn(n)
+    want = a.double().numpy() @ b.double().numpy().T
+    want = want * scales[0].double().numpy() * scales[1].double().numpy()
+    operands = [t.to(cuda) for t in (a, b, *scales)]
+    # Sums of 8-bit products have some 14 bits on an H200.
+    for out_dtype, limit in ((torch.float32, 2e-3), (torch.bfloat16, 5e-3)):
+        for added in (None, bias):
+            there = None if added is None else added.to(cuda, out_dtype)
+            got = torch._scaled_mm(
+                operands[0], operands[1].t(), *operands[2:], bias=there, out_dtype=out_dtype
+            )
+            full = want if added is None else want + added.to(out_dtype).double().numpy()
+            error = np.abs(got.cpu().double().numpy() - full).max()
+            assert got.dtype is out_dtype and error <= limit * np.abs(full).max()

@@ -507,3 +507,50 @@ def test_a_small_transformer_block_trains_like_the_cpus():
             optimizer.step()
         losses.append(loss.item())
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+# ---- gradients that a norm adds to the sum that came past its block
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+def test_norm_of_a_residual_block_adds_its_gradient_with_the_bits_of_an_addition(norm, dtype):
+    torch.manual_seed(1)
+    x, weight = torch.randn(9, 64).to(dtype), torch.randn(64).to(dtype)
+
+    def gradients(watched):
+        leaf = x.to(cuda).requires_grad_()
+        stream = leaf * 2  # not a leaf: its sum is the engine's own
+        inner = getattr(F, norm)(stream, (64,), weight.to(cuda))
+        seen = []
+        if watched:  # a hook must see the norm's gradient alone
+            inner.grad_fn.register_hook(lambda to_inputs, _: seen.append(to_inputs[0].clone()))
+        (stream + inner.sin()).square().sum().backward()
+        return leaf.grad, seen
+
+    together, _ = gradients(False)
+    apart, seen = gradients(True)
+    assert torch.equal(together, apart)
+    wide = x.double().requires_grad_()
+    stream = wide * 2
+    inner = getattr(F, norm)(stream, (64,), weight.double())
+    stream.retain_grad()
+    (stream + inner.sin()).square().sum().backward()
+    tolerance = {torch.float32: 1e-4, torch.float64: 1e-10, torch.bfloat16: 0.3}[dtype]
+    torch.testing.assert_close(together.cpu().double(), wide.grad, rtol=tolerance, atol=tolerance)
+    past = (2 * (stream + inner.sin())).detach()
+    torch.testing.assert_close(
+        seen[0].cpu().double(), (stream.grad - past), rtol=tolerance, atol=tolerance
+    )
+
+
+def test_sum_that_somebody_holds_is_not_written_to():
+    x = torch.randn(4, 64, device=cuda, requires_grad=True)
+    stream = x * 2
+    held = []
+    stream.register_hook(lambda grad: held.append(grad))
+    y = F.layer_norm(stream, (64,))
+    past = torch.ones(4, 64, device=cuda)
+    torch.autograd.backward([y, stream], [torch.ones_like(y), past])
+    assert torch.equal(past, torch.ones_like(past))
+    assert torch.equal(x.grad, 2 * held[0])

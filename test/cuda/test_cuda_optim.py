@@ -35,6 +35,10 @@ MAKERS = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.01, betas=(0.8, 0.95)),
     "adam l2": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
     "amsgrad": lambda p: torch.optim.AdamW(p, lr=0.01, amsgrad=True, maximize=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.1, fused=True),
+    "adagrad l2": lambda p: torch.optim.Adagrad(
+        p, lr=0.1, weight_decay=0.1, maximize=True, fused=True
+    ),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
     "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),

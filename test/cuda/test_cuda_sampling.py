@@ -179,3 +179,29 @@ def test_unpooling_puts_values_back():
     values, places = F.max_pool3d(volume.to(cuda), 2, return_indices=True)
     again = F.max_unpool3d(values, places, 2)
     assert torch.equal(F.max_pool3d(again.abs() + again, 2), values.abs() + values)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_fractional_pooling_and_its_gradient_match_the_cpu(dtype):
+    torch.manual_seed(3)
+    for pool, shape, samples, size in (
+        (F.fractional_max_pool2d, (2, 3, 9, 11), (2, 3, 2), (4, 5)),
+        (F.fractional_max_pool2d, (3, 9, 7), (1, 3, 2), (1, 6)),
+        (F.fractional_max_pool3d, (2, 2, 7, 8, 9), (2, 2, 3), (3, 4, 5)),
+    ):
+        x, u = torch.randn(shape).to(dtype), torch.rand(samples).to(dtype)
+        results = []
+        for device in ("cpu", cuda):
+            t = x.to(device, copy=True).requires_grad_()
+            out, places = pool(t, 2, size, return_indices=True, _random_samples=u.to(device))
+            out.sum().backward()
+            results.append([v.detach().cpu() for v in (out, places, t.grad)])
+        for got, want in zip(*results, strict=True):
+            assert torch.equal(got, want)
+
+
+def test_fractional_pooling_passes_on_nan():
+    x = torch.zeros(1, 1, 4, 4)
+    x[0, 0, 1, 1] = float("nan")
+    out = F.fractional_max_pool2d(x.to(cuda), 2, 2, _random_samples=torch.zeros(1, 1, 2).to(cuda))
+    assert out.isnan().sum() >= 1

@@ -11,12 +11,23 @@
 #include <cstring>
 #include <vector>
 
+#include "Observer.h"
+
 #define EMULATOR_API extern "C" __attribute__((visibility("default")))
 
 namespace {
 
 enum : int { kSuccess = 0, kInvalidValue = 7, kNotSupported = 15 };
-enum : int { kR32F = 0, kR64F = 1, kR16F = 2, kC32F = 4, kC64F = 5, kR16BF = 14 };
+enum : int {
+  kR32F = 0,
+  kR64F = 1,
+  kR16F = 2,
+  kC32F = 4,
+  kC64F = 5,
+  kR16BF = 14,
+  kE4M3 = 28,
+  kE5M2 = 29
+};
 enum : int { kCompute32F = 68, kCompute64F = 70, kCompute32FTf32 = 77 };
 
 struct MatmulDesc {
@@ -25,13 +36,17 @@ struct MatmulDesc {
   const void* bias = nullptr;
   int64_t bias_stride = 0;
   int bias_type = -1;
+  const float *scale_a = nullptr, *scale_b = nullptr; // in device memory; null: one
+  int8_t fast = 0;
 };
 
 struct Layout {
   int type = kR32F, order = 0, batch = 1;
   uint64_t rows = 0, cols = 0;
   int64_t ld = 0, stride = 0;
+  bool narrow() const { return type == kE4M3 || type == kE5M2; }
   size_t item() const {
+    if (narrow()) return 1;
     return type == kR16F || type == kR16BF ? 2 : type == kR32F ? 4 : type == kC64F ? 16 : 8;
   }
   bool complex() const { return type == kC32F || type == kC64F; }
@@ -80,6 +95,15 @@ uint16_t float_to_half(double x) {
                          : sign | static_cast<uint16_t>(((unit + 25) << 10) + (rounded - 1024));
 }
 
+// Four bits of exponent; the largest pattern is no number, and nothing is infinite.
+float e4m3_to_float(uint8_t b) {
+  const int exponent = b >> 3 & 15, mantissa = b & 7;
+  const float magnitude = (b & 127) == 127 ? NAN
+                          : exponent == 0  ? std::ldexp(float(mantissa), -9)
+                                           : std::ldexp(float(mantissa + 8), exponent - 10);
+  return b >> 7 ? -magnitude : magnitude;
+}
+
 float bfloat_to_float(uint16_t h) {
   const uint32_t bits = static_cast<uint32_t>(h) << 16;
   float x;
@@ -102,6 +126,10 @@ Value load(const void* base, int type, int64_t i) {
     return {half_to_float(element<uint16_t>(base, i)), 0};
   case kR16BF:
     return {bfloat_to_float(element<uint16_t>(base, i)), 0};
+  case kE4M3:
+    return {e4m3_to_float(element<uint8_t>(base, i)), 0};
+  case kE5M2: // the upper half of a half
+    return {half_to_float(static_cast<uint16_t>(element<uint8_t>(base, i) << 8)), 0};
   case kR32F:
     return {element<float>(base, i), 0};
   case kR64F:
@@ -144,6 +172,8 @@ struct DriverHooks {
   int (*valid)(unsigned long long, size_t) = nullptr;
   int (*is_recording)(void*) = nullptr;
   void (*record)(void*, int (*)(void*), void*, void (*)(void*)) = nullptr;
+  const emulator::Observer* (*observer)() = nullptr;
+  int (*device_of)(unsigned long long) = nullptr;
   DriverHooks() {
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (driver) {
@@ -151,6 +181,8 @@ struct DriverHooks {
       find(driver, "cressetEmulatorValid", valid);
       find(driver, "cressetEmulatorIsRecording", is_recording);
       find(driver, "cressetEmulatorRecord", record);
+      find(driver, "cressetEmulatorObserver", observer);
+      find(driver, "cressetEmulatorDeviceOf", device_of);
     }
   }
 
@@ -257,6 +289,12 @@ EMULATOR_API int cublasLtMatmulDescSetAttribute(MatmulDesc* d, int attribute, co
     return set(d->bias);
   case 10:
     return set(d->bias_stride);
+  case 17:
+    return set(d->scale_a);
+  case 18:
+    return set(d->scale_b);
+  case 25:
+    return set(d->fast);
   case 26:
     return set(d->bias_type);
   default:
@@ -322,6 +360,18 @@ EMULATOR_API int cublasLtMatmulPreferenceSetAttribute(Preference* p, int attribu
   return kSuccess;
 }
 
+namespace {
+// 8-bit numbers are taken by one layout only, in whole packs of 16, and not twice with five bits of
+// exponent.
+bool types_fit(const MatmulDesc& d, const Layout& a, const Layout& b, const Layout& out) {
+  if (!a.narrow() && !b.narrow()) return a.type == b.type && !d.scale_a && !d.scale_b;
+  const bool packs = a.rows % 16 == 0 && b.rows % 16 == 0 && out.rows % 16 == 0 && a.ld % 16 == 0 &&
+                     b.ld % 16 == 0;
+  return a.narrow() && b.narrow() && !(a.type == kE5M2 && b.type == kE5M2) && d.trans_a == 1 &&
+         d.trans_b == 0 && packs;
+}
+} // namespace
+
 EMULATOR_API int cublasLtMatmulAlgoGetHeuristic(void*, MatmulDesc* d, Layout* a, Layout* b, Layout*,
                                                 Layout* out, Preference*, int wanted,
                                                 Heuristic* results, int* found) {
@@ -329,7 +379,7 @@ EMULATOR_API int cublasLtMatmulAlgoGetHeuristic(void*, MatmulDesc* d, Layout* a,
   const uint64_t k = d->trans_a ? a->rows : a->cols;
   const bool fits = (d->trans_b ? b->cols : b->rows) == k &&
                     (d->trans_a ? a->cols : a->rows) == out->rows &&
-                    (d->trans_b ? b->rows : b->cols) == out->cols && a->type == b->type;
+                    (d->trans_b ? b->rows : b->cols) == out->cols && types_fit(*d, *a, *b, *out);
   const bool wide = a->type == kR64F || a->type == kC64F;
   if (!fits || wide != (d->compute == kCompute64F)) {
     return kInvalidValue;
@@ -354,12 +404,18 @@ struct Product {
   const void *pa, *pb, *pc;
   void* pout;
   Value scale_product, scale_old;
+  const void* stream;
 
   bool is_valid() const {
     return valid(pa, a) && valid(pb, b) && valid(pout, out) && (!adds() || valid(pc, c));
   }
   bool adds() const { return scale_old.re != 0 || scale_old.im != 0; }
   void run() const {
+    emulator::Work work;
+    work.name = "emulated_gemm";
+    work.stream = stream;
+    work.device = hooks().device_of(reinterpret_cast<uintptr_t>(pout));
+    const emulator::ObservedWork observed(hooks().observer(), work);
     hooks().open(1);
     for (int batch = 0; batch < out.batch; ++batch) one(batch);
     hooks().open(0);
@@ -384,6 +440,8 @@ struct Product {
   }
   Value finished(Value product, int batch, int64_t r, int64_t col) const {
     Value sum = times(product, scale_product);
+    for (const float* scale : {d.scale_a, d.scale_b})
+      if (scale) sum = {sum.re * *scale, sum.im * *scale};
     const auto add = [&](Value v) {
       sum.re += v.re;
       sum.im += v.im;
@@ -414,14 +472,19 @@ EMULATOR_API int cublasLtMatmul(void*, MatmulDesc* d, const void* alpha, const v
     return kSuccess;
   }
   const Product product{
-      *d, *la, *lb, *lc, *ld, pa, pb, pc, pd, load(alpha, d->scale, 0), load(beta, d->scale, 0)};
+      *d,    *la, *lb, *lc, *ld, pa, pb, pc, pd, load(alpha, d->scale, 0), load(beta, d->scale, 0),
+      stream};
   if (!hooks().open || !product.is_valid()) {
     return kInvalidValue;
   }
   if (hooks().is_recording(stream)) {
     hooks().record(stream, run_product, new Product(product), free_product);
   } else {
+    // The real library launches through its own copy of the runtime.
+    const emulator::Observer* const observer = hooks().observer();
+    if (observer) observer->call("cudaLaunchKernel_v7000", true);
     product.run();
+    if (observer) observer->call("cudaLaunchKernel_v7000", false);
   }
   return kSuccess;
 }

@@ -2,6 +2,7 @@
 // clock readings; what a real driver rejects (no context, a foreign or destroyed handle) is
 // rejected here too, so that such mistakes show on machines without a GPU.
 #include "Emulator.h"
+#include "Observer.h"
 
 #include <dlfcn.h>
 #include <time.h>
@@ -372,6 +373,7 @@ EMULATOR_API CUresult cuCtxGetDevice(CUdevice* device) {
   return kSuccess;
 }
 EMULATOR_API CUresult cuCtxSynchronize() {
+  const ObservedCall observed(observer(), "cuCtxSynchronize", nullptr);
   ENTER()
   return kSuccess;
 }
@@ -426,6 +428,7 @@ EMULATOR_API CUresult cuStreamDestroy_v2(Stream* stream) {
   return kSuccess;
 }
 EMULATOR_API CUresult cuStreamSynchronize(Stream* stream) {
+  const ObservedCall observed(observer(), "cuStreamSynchronize", stream);
   ENTER()
   if (recording(stream) != nullptr) {
     stream->waited = true;
@@ -487,6 +490,7 @@ EMULATOR_API CUresult cuEventDestroy_v2(Event* event) {
   return kSuccess;
 }
 EMULATOR_API CUresult cuEventRecord(Event* event, Stream* stream) {
+  const ObservedCall observed(observer(), "cuEventRecord", stream);
   ENTER()
   if (!state().events.count(event) || !live(stream)) {
     return kInvalidHandle;

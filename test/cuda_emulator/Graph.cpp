@@ -1,6 +1,7 @@
 // Graphs of the emulated driver: a stream that records keeps what is queued on it as a list of
 // steps, and launching the graph runs the list.
 #include "Emulator.h"
+#include "Observer.h"
 
 #include <cstring>
 #include <memory>
@@ -88,6 +89,7 @@ EMULATOR_API CUresult cuGraphInstantiateWithFlags(Graph** executable, Graph* gra
   return kSuccess;
 }
 EMULATOR_API CUresult cuGraphLaunch(Graph* executable, Stream* stream) {
+  const ObservedCall observed(observer(), "cuGraphLaunch", stream);
   ENTER()
   if (!live(stream)) {
     return kInvalidHandle;

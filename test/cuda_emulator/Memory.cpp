@@ -2,6 +2,7 @@
 // except while a kernel or a copy runs, so that host code that follows a device pointer faults at
 // once. Fresh memory is filled with ones (NaN in every floating type): nothing may rely on zeros.
 #include "Emulator.h"
+#include "Observer.h"
 
 #include <sys/mman.h>
 
@@ -373,6 +374,19 @@ bool plausible(const void* p, size_t bytes, int device_side) {
   return (device_side == 0 && !touches_device(p)) || valid_device_range(address, bytes) ||
          state().pinned.count(address) != 0 || state().globals.count(address) != 0;
 }
+Work copy_work(const void* to, int to_side, const void* from, int from_side, size_t bytes) {
+  const int source = device_of(reinterpret_cast<uintptr_t>(from));
+  const int target = device_of(reinterpret_cast<uintptr_t>(to));
+  Work work;
+  work.kind =
+      source >= 0 && target >= 0 && source != target ? WorkKind::kPeerCopy : WorkKind::kCopy;
+  work.device = source >= 0 ? source : target;
+  work.stream = stream_of_this_call();
+  work.bytes = bytes;
+  work.from_side = from_side;
+  work.to_side = to_side;
+  return work;
+}
 CUresult copy(void* to, int to_side, const void* from, int from_side, size_t bytes,
               Stream* stream) {
   ENTER()
@@ -389,6 +403,7 @@ CUresult copy(void* to, int to_side, const void* from, int from_side, size_t byt
     return kSuccess;
   }
   const auto move = [=] {
+    const ObservedWork observed(observer(), copy_work(to, to_side, from, from_side, bytes));
     Access access(-1);
     std::memmove(to, from, bytes);
     return kSuccess;
@@ -413,6 +428,12 @@ template <class T> CUresult fill(CUdeviceptr to, T value, size_t count, Stream* 
     return kSuccess;
   }
   const auto write = [=] {
+    Work work;
+    work.kind = WorkKind::kFill;
+    work.device = device_of(to);
+    work.stream = stream_of_this_call();
+    work.bytes = count * sizeof(T);
+    const ObservedWork observed(observer(), work);
     Access access(-1);
     std::fill_n(static_cast<T*>(pointer(to)), count, value);
     return kSuccess;
@@ -426,15 +447,19 @@ template <class T> CUresult fill(CUdeviceptr to, T value, size_t count, Stream* 
 } // namespace
 
 EMULATOR_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t n, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemcpyHtoDAsync_v2", s);
   return copy(pointer(to), 1, from, -1, n, s);
 }
 EMULATOR_API CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t n, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemcpyDtoHAsync_v2", s);
   return copy(to, -1, pointer(from), 1, n, s);
 }
 EMULATOR_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemcpyDtoDAsync_v2", s);
   return copy(pointer(to), 1, pointer(from), 1, n, s);
 }
 EMULATOR_API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemcpyAsync", s);
   return copy(pointer(to), 0, pointer(from), 0, n, s);
 }
 EMULATOR_API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t n) {
@@ -451,18 +476,22 @@ EMULATOR_API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t n) {
 }
 EMULATOR_API CUresult cuMemcpyPeerAsync(CUdeviceptr to, void*, CUdeviceptr from, void*, size_t n,
                                         Stream* s) {
+  const ObservedCall observed(observer(), "cuMemcpyPeerAsync", s);
   return copy(pointer(to), 1, pointer(from), 1, n, s);
 }
 EMULATOR_API CUresult cuMemcpyPeer(CUdeviceptr to, void*, CUdeviceptr from, void*, size_t n) {
   return copy(pointer(to), 1, pointer(from), 1, n, nullptr);
 }
 EMULATOR_API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char v, size_t n, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemsetD8Async", s);
   return fill(to, v, n, s);
 }
 EMULATOR_API CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short v, size_t n, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemsetD16Async", s);
   return fill(to, v, n, s);
 }
 EMULATOR_API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemsetD32Async", s);
   return fill(to, v, n, s);
 }
 EMULATOR_API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char v, size_t n) {
@@ -494,6 +523,7 @@ struct PitchedCopy { // CUDA_MEMCPY2D
 };
 } // namespace
 EMULATOR_API CUresult cuMemcpy2DAsync_v2(const PitchedCopy* c, Stream* s) {
+  const ObservedCall observed(observer(), "cuMemcpy2DAsync_v2", s);
   for (size_t row = 0; row < c->height; ++row) {
     if (const CUresult error =
             copy(c->to.base() + row * c->to.pitch, c->to.side(),
@@ -516,6 +546,10 @@ EMULATOR_API void cressetEmulatorOpen(int open) {
     state().lock.unlock();
     state().lock.unlock(); // and the lock taken by open
   }
+}
+EMULATOR_API int cressetEmulatorDeviceOf(CUdeviceptr address) {
+  std::lock_guard<std::recursive_mutex> guard(state().lock);
+  return device_of(address);
 }
 EMULATOR_API int cressetEmulatorValid(CUdeviceptr address, size_t bytes) {
   std::lock_guard<std::recursive_mutex> guard(state().lock);

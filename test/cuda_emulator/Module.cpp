@@ -3,6 +3,7 @@
 // checks them (block and grid limits, shared memory, the parameters' total size).
 #include "Emulator.h"
 #include "Fibers.h"
+#include "Observer.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -129,6 +130,14 @@ CUresult run_kernel(Function& f, const unsigned grid[3], const unsigned block[3]
   const char* why = nullptr;
   Outcome outcome;
   {
+    Work work;
+    work.name = f.name.c_str();
+    work.device = f.module->device;
+    work.stream = stream_of_this_call();
+    work.grid = grid;
+    work.block = block;
+    work.shared_bytes = shared_bytes;
+    const ObservedWork observed(observer(), work);
     Access access(f.module->device);
     outcome = run_blocks(launch, *program, &why);
   }
@@ -265,6 +274,7 @@ EMULATOR_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F
 EMULATOR_API CUresult cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz,
                                      unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,
                                      Stream* stream, void** args, void** extra) {
+  const ObservedCall observed(observer(), "cuLaunchKernel", stream);
   ENTER()
   if (!state().functions.count(function) || function->module->device != current()->device ||
       !live(stream) || (state().streams.count(stream) && stream->device != current()->device)) {
@@ -294,6 +304,7 @@ struct LaunchConfig { // CUlaunchConfig
 } // namespace
 EMULATOR_API CUresult cuLaunchKernelEx(const LaunchConfig* c, Function* function, void** args,
                                        void** extra) {
+  const ObservedCall observed(observer(), "cuLaunchKernelEx", c->stream);
   return cuLaunchKernel(function, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
                         c->block[2], c->shared_bytes, c->stream, args, extra);
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
@@ -167,7 +168,10 @@ std::vector<std::string> host_options(int count, const char* const* options) {
 
 int compile(Program& p, const std::vector<std::string>& options, const std::string& out) {
   const std::string self = own_folder();
-  const std::string folder = out + "." + std::to_string(getpid());
+  // Threads of one process may compile the same program at the same time.
+  static std::atomic<unsigned> compilations{0};
+  const std::string folder =
+      out + "." + std::to_string(getpid()) + "." + std::to_string(compilations.fetch_add(1));
   const std::string log = folder + "/log";
   write_file(folder + "/program.cpp", p.source);
   for (const auto& [name, text] : p.headers) {

@@ -135,3 +135,14 @@ def test_layer_norm_without_parameters_has_no_gradients_of_them():
             make(2, 3), x, [3], row, row, None, None, [True, True, True]
         )
         assert grads[0].shape == (2, 3) and grads[1] is None and grads[2] is None
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_gradients_of_batch_norm_lie_like_the_input_with_and_without_data(layout):
+    found = []
+    for device in ("cpu", "meta"):
+        x = torch.ones(2, 3, 4, 5, device=device).to(memory_format=layout).requires_grad_()
+        y = nn.functional.batch_norm(x, None, None, training=True)
+        (dx,) = torch.autograd.grad(y, x, torch.ones(2, 3, 4, 5, device=device))
+        found.append((y.stride(), dx.stride()))
+    assert found[0] == found[1]

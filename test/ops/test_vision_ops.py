@@ -495,10 +495,12 @@ def test_load_library_uses_ours_for_a_foreign_binary(tmp_path):
     foreign = b"\x7fELF" + bytes(64) + b"libtorch_cpu.so\0" + bytes(64)
     for package in ("torchvision", "other"):
         (tmp_path / package).mkdir()
-        (tmp_path / package / "_C.so").write_bytes(foreign)
-    path = str(tmp_path / "torchvision" / "_C.so")
-    torch.ops.load_library(path)
-    assert path in torch.ops.loaded_libraries
+        for name in ("_C", "_C_stable"):
+            (tmp_path / package / f"{name}.so").write_bytes(foreign)
+    for name in ("_C", "_C_stable"):
+        path = str(tmp_path / "torchvision" / f"{name}.so")
+        torch.ops.load_library(path)
+        assert path in torch.ops.loaded_libraries
     assert torch.ops.torchvision._cuda_version() == -1
     with pytest.raises(OSError, match="another implementation of torch"):
         torch.ops.load_library(str(tmp_path / "other" / "_C.so"))

@@ -6,9 +6,9 @@
 `cuda_support` must be imported at the top of a test module, before anything asks for CUDA. On a
 machine with a GPU it does nothing. Without one it loads the emulator of test/cuda_emulator (built
 into <build>/lib/emulator) into this process: the library's own dlopen then finds it under the names
-libcuda.so.1, libnvrtc.so.13 and libcublasLt.so.13. From then on CUDA is available in this process
-with two devices; a test of behaviour without CUDA therefore starts a new interpreter (`run_python`,
-which by default sees no CUDA at all).
+libcuda.so.1, libnvrtc.so.13, libcublasLt.so.13 and libcupti.so.13. From then on CUDA is available
+in this process with two devices; a test of behaviour without CUDA therefore starts a new
+interpreter (`run_python`, which by default sees no CUDA at all).
 
 `EMULATED` says which of the two it is: do not time anything and keep problems small when it is
 true. `emulator_environment(**settings)` gives the environment for a subprocess that shall see the
@@ -25,7 +25,7 @@ import pytest
 
 import torch
 
-LIBRARIES = ("libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13")
+LIBRARIES = ("libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libcupti.so.13")
 
 
 def _gpu_present():

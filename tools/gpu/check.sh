@@ -4,7 +4,7 @@
 # whole models, beside those of PyTorch where an interpreter that has it is named.
 #
 #   tools/gpu/check.sh [build] [test] [records] [conformance] [sanitize] [bench] [models] [launch]
-#                                                              default: build test records models
+#                      [profiler]                              default: build test records models
 #
 #   records      every op record with a CUDA kernel: values and gradients; fails below 97 %
 #   conformance  recorded calls of the folder CONFORMANCE, see tools/gpu/conformance.py
@@ -13,6 +13,7 @@
 #   bench        bandwidth of kernels and the host's time for small calls
 #   models       training steps and launch-bound work, in turns with PEER
 #   launch       what the driver's launch costs by itself, without any torch
+#   profiler     what the profiler records of the GPU, see tools/gpu/check_profiler.py
 #
 #   PYTHON       interpreter to build for and to test with (default python3); needs NumPy and pytest
 #   PEER         interpreter that has PyTorch, for the comparison
@@ -104,6 +105,11 @@ step_models() {
 
 step_launch() {
   "$python" tools/gpu/bench_launch.py | tee "$out/launch.txt"
+  return "${PIPESTATUS[0]}"
+}
+
+step_profiler() {
+  "$python" tools/gpu/check_profiler.py | tee "$out/profiler.txt"
   return "${PIPESTATUS[0]}"
 }
 

@@ -177,15 +177,12 @@ declare(
 
 # 4-bit weights in the order of a kernel, and mixed products.
 declare(
-    "_convert_weight_to_int4pack(Tensor self, int innerKTiles) -> Tensor",
     "_dyn_quant_matmul_4bit(Tensor inp, Tensor packed_weights, int block_size, int "
     "in_features, int out_features) -> Tensor",
     "_dyn_quant_pack_4bit_weight(Tensor weights, Tensor scales_zeros, Tensor? bias, int "
     "block_size, int in_features, int out_features) -> Tensor",
     "_mixed_dtypes_linear(Tensor input, Tensor weight, Tensor scale, *, Tensor? bias=None, "
     "str? activation=None) -> Tensor",
-    "_weight_int4pack_mm(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> "
-    "Tensor",
     "_weight_int4pack_mm_with_scales_and_zeros(Tensor self, Tensor mat2, int qGroupSize, "
     "Tensor qScale, Tensor qZeros) -> Tensor",
 )

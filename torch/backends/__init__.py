@@ -1,5 +1,9 @@
 """Settings of the libraries behind the operators, one submodule each, loaded when first used."""
 
+import contextlib
+import sys
+import types
+
 _SUBMODULES = (
     "cpu",
     "cuda",
@@ -16,19 +20,57 @@ _SUBMODULES = (
     "quantized",
     "xnnpack",
 )
-_frozen = False
+__allow_nonbracketed_mutation_flag = True
 
 
 def flags_frozen():
     """Whether disable_global_flags was called."""
-    return _frozen
+    return not __allow_nonbracketed_mutation_flag
 
 
 def disable_global_flags() -> None:
     """Forbids that settings of backends change from now on. Settings here are read by operators at
     each call, so that this only remembers the wish."""
-    global _frozen
-    _frozen = True
+    global __allow_nonbracketed_mutation_flag
+    __allow_nonbracketed_mutation_flag = False
+
+
+def set_flags(_fp32_precision="none") -> tuple[str]:
+    """Sets how exactly operators on float32 compute; returns what it was."""
+    from torch.backends import _fp32
+
+    before = (_fp32.own("generic"),)
+    if _fp32_precision is not None:
+        _fp32.set_own("generic", _fp32_precision)
+    return before
+
+
+@contextlib.contextmanager
+def flags(fp32_precision="none"):
+    """How exactly operators on float32 compute in the with statement's body."""
+    before = set_flags(fp32_precision)
+    try:
+        yield
+    finally:
+        set_flags(*before)
+
+
+class _Module(types.ModuleType):
+    """Settings for all libraries together."""
+
+    @property
+    def fp32_precision(self) -> str:
+        """How exactly operators on float32 compute: "ieee", "tf32", "bf16" or, where each library
+        goes its own way, "none"."""
+        from torch.backends import _fp32
+
+        return _fp32.effective("generic")
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision) -> None:
+        from torch.backends import _fp32
+
+        _fp32.set_own("generic", precision)
 
 
 def __getattr__(name):
@@ -41,3 +83,6 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *_SUBMODULES})
+
+
+sys.modules[__name__].__class__ = _Module

@@ -41,7 +41,19 @@ class graph:
 
     default_capture_stream = None
 
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global") -> None:
+    def __init__(
+        self,
+        cuda_graph,
+        pool=None,
+        stream=None,
+        capture_error_mode="global",
+        enable_annotations=False,
+        check_input_liveness=False,
+    ) -> None:
+        if enable_annotations:
+            raise NotImplementedError("torch.cuda.graph(enable_annotations=True)")
+        if check_input_liveness:
+            raise NotImplementedError("torch.cuda.graph(check_input_liveness=True)")
         if type(self).default_capture_stream is None:
             type(self).default_capture_stream = torch.cuda.Stream()
         self.cuda_graph, self.pool = cuda_graph, pool

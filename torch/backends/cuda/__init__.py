@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import _C
+from torch.backends import _fp32
 
 __all__ = [
     "allow_fp16_bf16_reduction_math_sdp",
@@ -52,13 +53,13 @@ class cuBLASModule:
 
     @property
     def fp32_precision(self) -> str:
-        return "tf32" if self.allow_tf32 else "ieee"
+        return _fp32.effective("cuda.matmul")
 
     def __setattr__(self, name, value) -> None:
         if name == "allow_tf32":
-            torch.set_float32_matmul_precision("high" if value else "highest")
+            _fp32.set_own("cuda.matmul", "tf32" if value else "ieee")
         elif name == "fp32_precision":
-            torch.set_float32_matmul_precision("high" if value == "tf32" else "highest")
+            _fp32.set_own("cuda.matmul", value)
         elif name in self._SWITCHES:
             self.__dict__[name] = value
         else:

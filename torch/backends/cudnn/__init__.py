@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch import _C
+from torch.backends import _fp32
 
 _Setting = bool | int | str
 
@@ -23,10 +24,9 @@ _KEPT: dict[str, _Setting] = {
     "benchmark_limit": 10,
     "deterministic": False,
     "allow_tf32": True,
-    "fp32_precision": "none",
     "depthwise_kernel": "auto",
 }
-_SETTINGS = tuple(_KEPT)
+_SETTINGS = (*tuple(_KEPT)[:-1], "fp32_precision", "depthwise_kernel")
 _FUNCTIONS = {
     "enabled": "_{}_cudnn_enabled",
     "benchmark": "_{}_cudnn_benchmark",
@@ -82,7 +82,10 @@ def set_flags(
         _depthwise_kernel,
     )
     module = sys.modules[__name__]
-    before = tuple(getattr(module, name) for name in _SETTINGS)
+    before = tuple(
+        _fp32.own("cuda") if name == "fp32_precision" else getattr(module, name)
+        for name in _SETTINGS
+    )
     for name, value in zip(_SETTINGS, wanted, strict=True):
         if value is not None:
             setattr(module, name, value)
@@ -100,6 +103,7 @@ def flags(
     depthwise_kernel: str = "auto",
 ) -> Iterator[None]:
     """Settings for the with statement's body."""
+    precisions = _fp32.saved()
     before = set_flags(
         enabled,
         benchmark,
@@ -113,12 +117,15 @@ def flags(
         yield
     finally:
         set_flags(*before)
+        _fp32.restore(precisions)
 
 
 class _Module(types.ModuleType):
     """Settings are read and written where the operators look; a misspelled one raises."""
 
     def __getattr__(self, name: str) -> _Setting:
+        if name == "fp32_precision":
+            return _fp32.effective("cuda")
         if name in _READ:
             return _READ[name]()
         if name in _KEPT:
@@ -126,7 +133,11 @@ class _Module(types.ModuleType):
         raise AttributeError(f"module 'torch.backends.cudnn' has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: _Setting) -> None:
-        if name in _WRITE:
+        if name == "allow_tf32":
+            _fp32.follow_allow_tf32(value)
+        if name == "fp32_precision":
+            _fp32.set_own("cuda", value)
+        elif name in _WRITE:
             _WRITE[name](value)
         elif name in _KEPT:
             _KEPT[name] = value
@@ -136,6 +147,5 @@ class _Module(types.ModuleType):
             raise AttributeError(f"torch.backends.cudnn has no setting '{name}'")
 
 
-conv = types.SimpleNamespace(fp32_precision="none")
-rnn = types.SimpleNamespace(fp32_precision="none")
+conv, rnn = _fp32.Setting("cuda.conv"), _fp32.Setting("cuda.rnn")
 sys.modules[__name__].__class__ = _Module

@@ -8,6 +8,7 @@
 #include <ATen/core/HandlerKeys.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/norm/PendingSum.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sum.h>
@@ -105,16 +106,22 @@ bool holds_batch_of(const Tensor& sum, const Tensor& grad) {
 }
 } // namespace
 
+namespace {
+// Whether nobody else could tell that a sum is written to.
+bool is_own(const Tensor& sum) {
+  return !at::handlers_active() && sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() &&
+         !sum.requires_grad() && sum.storage().use_count() == 1;
+}
+} // namespace
+
 void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create_graph) {
   while (grads.size() < size) grads.push_back(Tensor());
   if (!grad.defined()) return;
   Tensor& sum = grads[at];
   if (!sum.defined()) {
     sum = std::move(grad);
-  } else if (!create_graph && !at::handlers_active() && sum.use_count() == 1 &&
-             sum.is_contiguous() && !sum.is_view() && !sum.requires_grad() &&
-             sum.sym_sizes() == grad.sym_sizes() && holds_batch_of(sum, grad) &&
-             sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
+  } else if (!create_graph && is_own(sum) && sum.sym_sizes() == grad.sym_sizes() &&
+             holds_batch_of(sum, grad) && sum.scalar_type() == grad.scalar_type()) {
     at::_ops::add__Tensor::call(sum, grad, 1);
   } else {
     // A strided and a sparse gradient make a strided one.
@@ -268,6 +275,21 @@ bool is_second_device(at::Device& first, const StreamPlace& place) {
   return first != place.device;
 }
 
+// The sum that waits for the node's first gradient and that it may be added to at once, or null.
+// Kernels of the GPU make use of it.
+const Tensor* sum_to_offer(Pass& pass, Node& node, const StreamPlace& place) {
+  if (place.on_cpu() || pass.options.create_graph || node.num_outputs() == 0) return nullptr;
+  const Edge& edge = node.next_edge(0);
+  if (!edge.function || anomaly_mode().enabled) return nullptr;
+  const auto* hooks = node.hooks();
+  if (hooks != nullptr && !hooks->post.empty()) return nullptr;
+  Slot* next = pass.slots.find(edge.function.get());
+  if (!next->needed || edge.input_nr >= next->grads.size()) return nullptr;
+  const Tensor& sum = next->grads[edge.input_nr];
+  const bool fits = sum.defined() && is_own(sum) && place_of(*edge.function) == place;
+  return fits ? &sum : nullptr;
+}
+
 void execute(Pass& pass) {
   std::vector<Node*> ready;
   for (Slot& slot : pass.slots.all())
@@ -290,12 +312,17 @@ void execute(Pass& pass) {
     TensorVec grads = std::move(slot->grads);
     slot->grads.clear();
     pass.streams->enter(place);
+    const Tensor* const offered = sum_to_offer(pass, *node, place);
+    const at::native::OfferSum offer(offered);
     TensorVec out = run_slot(pass, *slot, std::move(grads));
+    // Nobody else has the sum: a node that returns it took it (ATen/native/norm/PendingSum.h).
+    const bool taken = offered != nullptr && !out.empty() && out[0].is_same(*offered);
     for (size_t i = 0; i < node->num_outputs(); ++i) {
       const Edge& edge = node->next_edge(i);
       if (!edge.function) continue;
       Slot* next = pass.slots.find(edge.function.get());
-      if (i < out.size() && out[i].defined() && next->needed) {
+      const bool is_added = taken && i == 0;
+      if (i < out.size() && out[i].defined() && next->needed && !is_added) {
         const StreamPlace target = place_of(*edge.function);
         pass.streams->hand_over(place, target, out[i]);
         pass.streams->enter(target);

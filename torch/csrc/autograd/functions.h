@@ -5,6 +5,7 @@
 // against the gradient makes a real loss smaller; hence `cj` on every factor. A gradient of a
 // broadcast input need not be summed here: the engine brings each one to its input's shape.
 #pragma once
+#include <ATen/native/norm/PendingSum.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/conj.h>
 #include <ATen/ops/div.h>
@@ -47,6 +48,12 @@ inline Scalar cj(const Scalar& s) {
 // grad * s, without a multiplication by one.
 inline Tensor scaled(const Tensor& grad, const Scalar& s) {
   return s.equal(int64_t(1)) ? grad : grad * cj(s);
+}
+
+// The gradients that `f` computes, of which the first may come added to the sum that waits for it.
+template <class F> auto granting_sum(const F& f) {
+  const at::native::GrantSum granted;
+  return f();
 }
 
 // t * s. A multiplication by one is made only where handlers look on, who expect it.

@@ -1,4 +1,5 @@
 // The host's half of the CUDA generator. See CUDAGenerator.h.
+#undef CRESSET_KERNEL_TU // all functions of a generator are in its table
 #include <ATen/cuda/CUDAGenerator.h>
 
 #include <cstring>

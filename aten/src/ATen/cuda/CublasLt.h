@@ -21,7 +21,7 @@ struct Product {
   int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
   int64_t batch = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
-  int8_t dtype = 0;   // c10::ScalarType of A and B
+  int8_t dtype = 0;   // c10::ScalarType of A, and of B unless `scaled`
   int8_t dtype_d = 0; // and of C, D and the bias: the same, or Float for half types
   bool transpose_a = false, transpose_b = false;
   bool conjugate_a = false, conjugate_b = false; // only with transposition
@@ -29,13 +29,18 @@ struct Product {
   bool bias = false;                                          // one value per row of D
   uint8_t align_a = 0, align_b = 0, align_c = 0, align_d = 0; // log2 of the pointers' alignment
   int32_t device = 0;
+  // 8-bit floating numbers: B has a type of its own, and A and B carry scales.
+  int8_t dtype_b = 0;
+  bool scaled = false, fast = false; // fast: sums in fewer bits
+  int8_t unused[5] = {};
 };
 
 struct ProductData {
   const void *a, *b, *c;
   void* d;
   const void* bias;
-  const void *alpha, *beta; // in the accumulator's type, on the host
+  const void *alpha, *beta;                           // in the accumulator's type, on the host
+  const float *scale_a = nullptr, *scale_b = nullptr; // on the device; null: one
 };
 
 // Queues the product on `stream`. Throws c10::NotImplementedError where there is no cuBLASLt, and

@@ -38,7 +38,7 @@ namespace {
 bool overlaps() {
   static const bool chosen = [] {
     const char* value = std::getenv("CRESSET_CUDA_OVERLAP");
-    return value != nullptr && *value == '1' && driver().cuLaunchKernelEx != nullptr &&
+    return (value == nullptr || *value != '0') && driver().cuLaunchKernelEx != nullptr &&
            current_properties().major >= 9;
   }();
   return chosen;
@@ -46,7 +46,8 @@ bool overlaps() {
 } // namespace
 
 void launch_overlapping(CUfunction function, Dim3 grid, Dim3 block, CUstream stream, void** args) {
-  if (C10_LIKELY(!overlaps())) return launch_function(function, grid, block, 0, stream, args);
+  if (!overlaps() || (stream != nullptr && c10::cuda::is_capturing()))
+    return launch_function(function, grid, block, 0, stream, args);
   if (C10_UNLIKELY(grid.x == 0 || grid.y == 0 || grid.z == 0)) return;
   CUlaunchAttribute attribute = {};
   attribute.id = kLaunchAttributeProgrammaticStreamSerialization;

@@ -26,13 +26,16 @@ std::string packages_folder() {
 }
 
 std::vector<std::string> folders() {
-  std::vector<std::string> all = {""};
+  std::vector<std::string> all = {""}, toolkits;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* root = std::getenv(variable)) all.push_back(std::string(root) + "/lib64/");
-  all.push_back("/usr/local/cuda/lib64/");
+    if (const char* root = std::getenv(variable)) toolkits.push_back(root);
+  toolkits.push_back("/usr/local/cuda");
+  for (const std::string& toolkit : toolkits)
+    for (const char* place : {"/lib64/", "/extras/CUPTI/lib64/"}) all.push_back(toolkit + place);
   const std::string packages = packages_folder();
   if (packages.empty()) return all;
-  for (const char* package : {"cu13", "cublas", "cuda_nvrtc", "cudnn", "cufft", "cusolver"})
+  for (const char* package :
+       {"cu13", "cublas", "cuda_nvrtc", "cudnn", "cufft", "cusolver", "cuda_cupti", "nvtx"})
     all.push_back(packages + "/nvidia/" + package + "/lib/");
   return all;
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/python/autograd/node.h>
 #include <torch/csrc/python/autograd/saved_tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
@@ -149,6 +150,16 @@ PyObject* py_register_prehook(PyObject* py, PyObject* hook) {
   return guarded([&] { return node_register_prehook(need_node(py, "register_prehook"), hook); });
 }
 
+// Frees what is saved where the backward pass that runs this node is the last that may ask for it.
+// A backward that has read its tensors calls it, so that each can go when it was used.
+PyObject* py_maybe_clear_saved_tensors(PyObject* py, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    FunctionNode* node = as_context(py)->node;
+    if (node && autograd::is_last_run(node)) node->release_variables();
+    return new_none();
+  });
+}
+
 // Calling grad_fn by hand.
 PyObject* context_call(PyObject* py, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
@@ -196,6 +207,7 @@ PyMethodDef context_methods[] = {
     {"register_hook", py_register_hook, METH_O, nullptr},
     {"register_prehook", py_register_prehook, METH_O, nullptr},
     {"_sequence_nr", py_sequence_nr, METH_NOARGS, nullptr},
+    {"maybe_clear_saved_tensors", py_maybe_clear_saved_tensors, METH_NOARGS, nullptr},
     {"apply", as_method(function_apply), METH_CLASS | METH_FASTCALL | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

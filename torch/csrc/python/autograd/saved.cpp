@@ -131,6 +131,9 @@ PyMethodDef functions[] = {
 
 } // namespace
 
+const std::string& saved_hooks_disabled_because() { return stack.disabled_because; }
+void set_saved_hooks_disabled(const std::string& because) { stack.disabled_because = because; }
+
 SavedHooksScope::SavedHooksScope() : before_(stack.hooks) {}
 SavedHooksScope::~SavedHooksScope() {
   // The end of hooks may run Python code, which must find the stack in order.

@@ -1,6 +1,7 @@
 // Hooks on tensors saved for the backward pass.
 #pragma once
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <torch/csrc/autograd/variable.h>
@@ -20,6 +21,10 @@ class SavedHooksScope {
  private:
   std::vector<std::shared_ptr<autograd::SavedTensorHooks>> before_;
 };
+
+// Why this thread allows no hooks; empty where it does.
+const std::string& saved_hooks_disabled_because();
+void set_saved_hooks_disabled(const std::string& because);
 
 // Hooks that call two Python functions.
 std::shared_ptr<autograd::SavedTensorHooks> make_saved_tensor_hooks(PyObject* pack,

@@ -233,7 +233,8 @@ c10::DeviceIndex cuda_index(PyObject* object) {
 
 bool init_cuda(PyObject* module) {
   return init_cuda_stream(module) && init_cuda_memory(module) && init_cuda_graph(module) &&
-         init_cudnn(module) && PyModule_AddFunctions(module, functions) == 0 &&
+         init_cudnn(module) && init_cuda_profiler(module) &&
+         PyModule_AddFunctions(module, functions) == 0 &&
          add_object(module, "_has_cuda", new_bool(true));
 }
 

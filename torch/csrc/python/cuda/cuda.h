@@ -44,6 +44,7 @@ c10::DeviceIndex cuda_index(PyObject* device);
 bool init_cuda(PyObject* module);
 bool init_cuda_graph(PyObject* module);
 bool init_cuda_memory(PyObject* module);
+bool init_cuda_profiler(PyObject* module);
 bool init_cuda_stream(PyObject* module);
 bool init_cudnn(PyObject* module);
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/python/args/keyword_args.h>
 #include <torch/csrc/python/tensor/wrap.h>
 #include <torch/csrc/python/types/types.h>
@@ -61,6 +62,21 @@ template <class Make> PyObject* backend_object(PyTypeObject* type, PyTypeObject*
   return checked(PyObject_Call(subclass.get(), args, kwargs)).release();
 }
 
+// Whether the accelerator is a device of another package: it is the one meant where none is named.
+bool has_other_accelerator() {
+  for (int kind = 0; kind < c10::kNumDeviceTypes; ++kind) {
+    const auto type = static_cast<c10::DeviceType>(kind);
+    if (type != c10::kCPU && type != c10::kCUDA && c10::impl::hasDeviceGuardImpl(type)) return true;
+  }
+  return false;
+}
+PyObject* accelerator_object(const char* name, PyObject* args, PyObject* kwargs) {
+  PyRef module = checked(PyImport_ImportModule("torch._backend_streams"));
+  return checked(PyObject_CallMethod(module.get(), "for_accelerator", "sOO", name, args,
+                                     kwargs ? kwargs : Py_None))
+      .release();
+}
+
 // ---- streams ------------------------------------------------------------------------------------
 
 // Whether torch.Stream(device) is the CPU's: it was asked for, or there is nothing else.
@@ -80,6 +96,9 @@ PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (const auto device = a.device(0); device && !device->is_cpu() && !device->is_cuda())
       return backend_object(type, &StreamType, "Stream", args, kwargs,
                             [&] { return new_stream(type, CUDAStream(-1, nullptr)); });
+    if (type == &StreamType && !a.present(0) && !a.present(2) && !a.present(5) &&
+        has_other_accelerator())
+      return accelerator_object("Stream", args, kwargs);
     if (a.present(2) || a.present(5)) {
       const int64_t index = a.present(3) ? a.integer(3, 0) : index_of(a.device(0));
       c10::cuda::check_device(index);
@@ -274,6 +293,8 @@ PyObject* event_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (device && !device->is_cpu() && !device->is_cuda())
       return backend_object(type, &EventType, "Event", args, kwargs,
                             [&] { return new_event(type, c10::cuda::kEventDisableTiming); });
+    if (type == &EventType && !device && has_other_accelerator())
+      return accelerator_object("Event", args, kwargs);
     TORCH_CHECK(!device || device->is_cuda(),
                 "Expected a cuda device, but got: ", device ? *device : c10::Device());
     const bool shared = a.boolean(3, false);

@@ -1,6 +1,7 @@
 // What the text of a fused kernel is written with (torch/csrc/inductor/cuda_kernel.cpp): registers
 // of a few elements, each of the type that memory would hold, so that every step rounds where the
-// operator by itself does.
+// operator by itself does. The elements of a thread are packs that lie kStride elements apart, so
+// that several loads are on their way at once.
 #pragma once
 
 #include <ATen/cuda/device/Pointwise.cuh>
@@ -8,6 +9,12 @@
 namespace at::device::fused {
 
 template <class T, int kCount> struct Reg { T v[kCount]; };
+
+// The elements that a thread computes together.
+template <int kPackElements, int kPackCount, int kThreads> struct Span {
+  static constexpr int kPack = kPackElements, kRuns = kPackCount, kCount = kPack * kRuns;
+  static constexpr long kStride = static_cast<long>(kThreads) * kPack;
+};
 
 // Strides of an input over the numbering of the elements, innermost first.
 template <int kDims> struct Rows {
@@ -45,28 +52,53 @@ template <class T, int kCount> CRESSET_DEVICE_FN Reg<T, kCount> all_of(T value) 
 template <class T, int kCount> CRESSET_DEVICE_FN Reg<T, kCount> lone(const char* p) {
   return all_of<T, kCount>(from_memory<T>(*reinterpret_cast<const memory_t<T>*>(p)));
 }
-template <class T, int kCount> CRESSET_DEVICE_FN Reg<T, kCount> load(const char* p) {
-  const Pack<memory_t<T>, kCount> pack = load_pack<kCount>(reinterpret_cast<const memory_t<T>*>(p));
-  Reg<T, kCount> r;
+template <class T, class S> CRESSET_DEVICE_FN Reg<T, S::kCount> load(const char* p, long first) {
+  Reg<T, S::kCount> r;
   CRESSET_UNROLL
-  for (int j = 0; j < kCount; ++j) r.v[j] = from_memory<T>(pack.v[j]);
+  for (int run = 0; run < S::kRuns; ++run) {
+    const Pack<memory_t<T>, S::kPack> pack =
+        load_pack<S::kPack>(reinterpret_cast<const memory_t<T>*>(p) + first + run * S::kStride);
+    CRESSET_UNROLL
+    for (int j = 0; j < S::kPack; ++j) r.v[run * S::kPack + j] = from_memory<T>(pack.v[j]);
+  }
   return r;
 }
-template <class T, int kCount, int kDims>
-CRESSET_DEVICE_FN Reg<T, kCount> load_rows(const char* p, long first, const Rows<kDims>& rows) {
-  if (kCount == 1 || rows.form == 2) return lone<T, kCount>(p + rows.offset(first));
-  if (rows.form == 1) return load<T, kCount>(p + rows.offset(first));
-  Reg<T, kCount> r;
+template <class T> CRESSET_DEVICE_FN T element(const char* p) {
+  return from_memory<T>(*reinterpret_cast<const memory_t<T>*>(p));
+}
+template <class T, class S, int kDims>
+CRESSET_DEVICE_FN Reg<T, S::kCount> load_rows(const char* p, long first, const Rows<kDims>& rows) {
+  Reg<T, S::kCount> r;
   CRESSET_UNROLL
-  for (int j = 0; j < kCount; ++j)
-    r.v[j] = from_memory<T>(*reinterpret_cast<const memory_t<T>*>(p + rows.offset(first + j)));
+  for (int run = 0; run < S::kRuns; ++run) {
+    const long here = first + run * S::kStride;
+    T* const v = r.v + run * S::kPack;
+    if (S::kPack == 1 || rows.form == 2) {
+      const T value = element<T>(p + rows.offset(here));
+      CRESSET_UNROLL
+      for (int j = 0; j < S::kPack; ++j) v[j] = value;
+    } else if (rows.form == 1) {
+      const Pack<memory_t<T>, S::kPack> pack =
+          load_pack<S::kPack>(reinterpret_cast<const memory_t<T>*>(p + rows.offset(here)));
+      CRESSET_UNROLL
+      for (int j = 0; j < S::kPack; ++j) v[j] = from_memory<T>(pack.v[j]);
+    } else {
+      CRESSET_UNROLL
+      for (int j = 0; j < S::kPack; ++j) v[j] = element<T>(p + rows.offset(here + j));
+    }
+  }
   return r;
 }
-template <class T, int kCount> CRESSET_DEVICE_FN void store(char* p, const Reg<T, kCount>& value) {
-  Pack<memory_t<T>, kCount> pack;
+template <class S, class T>
+CRESSET_DEVICE_FN void store(char* p, long first, const Reg<T, S::kCount>& value) {
   CRESSET_UNROLL
-  for (int j = 0; j < kCount; ++j) pack.v[j] = static_cast<memory_t<T>>(value.v[j]);
-  store_pack(reinterpret_cast<memory_t<T>*>(p), pack);
+  for (int run = 0; run < S::kRuns; ++run) {
+    Pack<memory_t<T>, S::kPack> pack;
+    CRESSET_UNROLL
+    for (int j = 0; j < S::kPack; ++j)
+      pack.v[j] = static_cast<memory_t<T>>(value.v[run * S::kPack + j]);
+    store_pack(reinterpret_cast<memory_t<T>*>(p) + first + run * S::kStride, pack);
+  }
 }
 
 // F over elements of T; `params` lie behind each other as opmath_t<T>.

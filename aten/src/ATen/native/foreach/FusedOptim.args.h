@@ -38,6 +38,13 @@ struct AdamSettings {
 };
 CRESSET_LAYOUT(AdamSettings, 88, decoupled, 80);
 
+struct AdagradSettings {
+  double step_size, weight_decay, eps; // the learning rate of this step
+  const float *grad_scale, *found_inf;
+  int32_t maximize;
+};
+CRESSET_LAYOUT(AdagradSettings, 48, maximize, 40);
+
 struct SgdSettings {
   double lr, momentum, weight_decay, dampening;
   const float *grad_scale, *found_inf;

@@ -28,6 +28,7 @@ constexpr int kFew = 48, kMany = 512;
   }
 const Kernel kAdam[4][2] = CRESSET_TABLE("fused_adam");
 const Kernel kSgd[4][2] = CRESSET_TABLE("fused_sgd");
+const Kernel kAdagrad[4][2] = CRESSET_TABLE("fused_adagrad");
 const Kernel kNormChunks[4][2] = CRESSET_TABLE("norm_chunks");
 const Kernel kNormTotal[4] = {{kProgram, "norm_total_f32"},
                               {kProgram, "norm_total_f64"},
@@ -35,6 +36,7 @@ const Kernel kNormTotal[4] = {{kProgram, "norm_total_f32"},
                               {kProgram, "norm_total_bf16"}};
 const Kernel kScale[4][2] = CRESSET_TABLE("scale_tensors");
 
+using device::AdagradSettings;
 using device::AdamSettings;
 using device::kChunk;
 using device::SgdSettings;
@@ -235,6 +237,50 @@ void fused_sgd_cuda_(TensorList self, TensorList grads, TensorList momentum_buff
   in_rounds(items, 0, items.size(), [&](const auto& table, unsigned blocks, int size) {
     cuda::launch(kSgd[slot][size], blocks, 256, 0, stream, table, settings);
   });
+  copies.finish();
+}
+
+void fused_adagrad_cuda_(TensorList self, TensorList grads, TensorList state_sums,
+                         TensorList state_steps, double lr, double lr_decay, double weight_decay,
+                         double eps, bool maximize, const std::optional<Tensor>& grad_scale,
+                         const std::optional<Tensor>& found_inf) {
+  constexpr const char* kName = "_fused_adagrad_";
+  check_list(kName, self, grads, "gradients");
+  check_list(kName, self, state_sums, "states");
+  check_list(kName, self, state_steps, "steps");
+  if (self.empty()) return;
+  const ScalarType dtype = self[0].scalar_type();
+  const int slot = cuda::floating_slot(dtype, kName);
+  Items<3> items;
+  c10::SmallVector<double, 64> steps;
+  Copies copies;
+  for (size_t i = 0; i < self.size(); ++i) {
+    const Tensor& p = self[i];
+    TORCH_CHECK(p.scalar_type() == dtype && p.device() == self[0].device(), kName,
+                ": all parameters must have one dtype and device");
+    check_fits(kName, p, grads[i], "gradient");
+    check_fits(kName, p, state_sums[i], "optimizer state");
+    if (p.numel() == 0) continue;
+    items.push_back({{copies.data(p, p, true), copies.data(grads[i], p, grad_scale.has_value()),
+                      copies.data(state_sums[i], p, true)},
+                     p.numel()});
+    steps.push_back(step_of(state_steps[i]));
+  }
+  const DeviceNumber scale(kName, grad_scale, self[0].device()),
+      skip(kName, found_inf, self[0].device());
+  const auto stream = cuda::current_stream();
+  for (size_t begin = 0, end = 0; begin < items.size(); begin = end) {
+    while (end < items.size() && steps[end] == steps[begin]) ++end;
+    const AdagradSettings settings{lr / (1 + (steps[begin] - 1) * lr_decay),
+                                   weight_decay,
+                                   eps,
+                                   scale.data(),
+                                   skip.data(),
+                                   maximize};
+    in_rounds(items, begin, end, [&](const auto& table, unsigned blocks, int size) {
+      cuda::launch(kAdagrad[slot][size], blocks, 256, 0, stream, table, settings);
+    });
+  }
   copies.finish();
 }
 

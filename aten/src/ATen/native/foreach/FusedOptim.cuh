@@ -136,6 +136,23 @@ CRESSET_DEVICE_FN void fused_sgd(const TensorTable<3, kTensors>& table, const Sg
   });
 }
 
+// Buffers: parameter, gradient, sum of squares.
+template <class T, int kTensors> CRESSET_DEVICE_FN void
+fused_adagrad(const TensorTable<3, kTensors>& table, const AdagradSettings& s) {
+  using A = opmath_t<T>;
+  if (s.found_inf != nullptr && *s.found_inf != 0) return;
+  const bool scaled = s.grad_scale != nullptr;
+  const A scale = scaled ? static_cast<A>(*s.grad_scale) : A(1), sign = s.maximize ? A(-1) : A(1);
+  const A step_size = static_cast<A>(s.step_size), l2 = static_cast<A>(s.weight_decay),
+          eps = static_cast<A>(s.eps);
+  update_chunk<T>(table, 7u, scaled ? 7u : 5u, [&](A(&v)[3]) {
+    if (scaled) v[1] = v[1] / scale;
+    const A g = sign * v[1] + l2 * v[0];
+    v[2] += g * g;
+    v[0] -= step_size * (g / (root(v[2]) + eps));
+  });
+}
+
 // ---- clipping: the sum of squares (or of |x|, or the largest |x|) of every chunk, then of all
 enum NormKind : int { kNormSquares, kNormSum, kNormMax };
 
@@ -201,6 +218,7 @@ template <class T, int kTensors> CRESSET_DEVICE_FN void
 scale_tensors(const TensorTable<1, kTensors>& table, const opmath_t<T>* factor) {
   using A = opmath_t<T>;
   const A by = *factor;
+  if (by == A(1)) return; // a norm within its bound, the common case: every bit stays
   update_chunk<T>(table, 1u, 1u, [&](A(&v)[1]) { v[0] *= by; });
 }
 
@@ -217,6 +235,11 @@ scale_tensors(const TensorTable<1, kTensors>& table, const opmath_t<T>* factor) 
   fused_sgd_##T##_##size(const __grid_constant__ at::device::TensorTable<3, size> table,           \
                          const __grid_constant__ at::device::SgdSettings s) {                      \
     at::device::fused_sgd<cresset_##T>(table, s);                                                  \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  fused_adagrad_##T##_##size(const __grid_constant__ at::device::TensorTable<3, size> table,       \
+                             const __grid_constant__ at::device::AdagradSettings s) {              \
+    at::device::fused_adagrad<cresset_##T>(table, s);                                              \
   }                                                                                                \
   CRESSET_KERNEL(256)                                                                              \
   norm_chunks_##T##_##size(const __grid_constant__ at::device::TensorTable<1, size> table,         \

@@ -242,12 +242,16 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     return at::zeros(shape, self.options());
   }
   int64_t largest = num_classes - 1;
+  // A wrapper of another tensor has no values of its own: they are asked for by operators, and only
+  // where they decide the shape.
+  const bool is_wrapper = self.key_set().has_any({DispatchKey::Functionalize, DispatchKey::Python});
   const bool has_data = !self.key_set().has(DispatchKey::Meta);
-  if (!self.has_storage() || (has_data && self.is_cuda())) {
+  const bool ask = self.is_cuda() || (is_wrapper && num_classes == -1);
+  if (!self.has_storage() || (has_data && ask)) {
     largest = at::_ops::max::call(self).item<int64_t>();
     TORCH_CHECK(at::_ops::min::call(self).item<int64_t>() >= 0,
                 "Class values must be non-negative.");
-  } else if (has_data) {
+  } else if (has_data && !is_wrapper) {
     const Tensor classes = self.contiguous();
     TORCH_CHECK_NOT_IMPLEMENTED(classes.is_cpu(), "one_hot is not available on ", self.device());
     const int64_t* first = classes.data_ptr<int64_t>();
@@ -263,7 +267,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
   shape.push_back(num_classes);
   Tensor out = at::zeros(shape, self.options());
   // In place where that is a plain write: a copy of the zeros costs more than they did.
-  if (self.has_storage() && self.is_cpu())
+  if (!is_wrapper && self.has_storage() && self.is_cpu())
     return at::_ops::scatter__value::call(out, -1, self.unsqueeze(-1), Scalar(1));
   return at::scatter(out, -1, self.unsqueeze(-1), Scalar(1));
 }

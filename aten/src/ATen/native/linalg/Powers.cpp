@@ -108,8 +108,6 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   check_square(self, "linalg.matrix_exp");
   check_float(self, "linalg.matrix_exp");
   if (self.numel() == 0 || self.is_meta()) return at::empty(self.sizes(), self.options());
-  TORCH_CHECK_NOT_IMPLEMENTED(self.is_cpu(), "linalg.matrix_exp is not implemented for ",
-                              self.scalar_type(), " on ", self.device());
   if (self.size(-1) == 1) return at::exp(self).contiguous();
   const ScalarType type = self.scalar_type();
   if (type == kHalf || type == kBFloat16)
@@ -117,8 +115,10 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   const bool single = type == kFloat || type == kComplexFloat;
   const Tensor columns =
       at::sum(at::abs(self), OptionalIntArrayRef(IntArrayRef(int64_t(-2))), false, std::nullopt);
-  const Tensor norms = at::amax(columns, IntArrayRef(int64_t(-1)), false).to(kDouble).contiguous();
-  // How often each matrix is halved before and squared after.
+  const Tensor there = at::amax(columns, IntArrayRef(int64_t(-1)), false);
+  const Tensor norms = detail::empty(there.sizes(), kDouble);
+  norms.copy_(there);
+  // How often each matrix is halved before and squared after: decided on the host.
   const Tensor halvings = detail::empty(norms.sizes(), kDouble);
   const Tensor factors = detail::empty(norms.sizes(), kDouble);
   double most = 0;
@@ -129,7 +129,11 @@ Tensor linalg_matrix_exp(const Tensor& self) {
     data_of<double>(factors)[i] = std::ldexp(1.0, -static_cast<int>(s));
     most = std::max(most, s);
   }
-  const auto matrixwise = [](const Tensor& t) { return t.unsqueeze(-1).unsqueeze(-1); };
+  const auto matrixwise = [&](const Tensor& t) {
+    const Tensor beside = detail::empty(t.sizes(), t.scalar_type(), self.device());
+    beside.copy_(t);
+    return beside.unsqueeze(-1).unsqueeze(-1);
+  };
   const ScalarType real = c10::toRealValueType(type);
   Tensor result = pade(at::mul(self, matrixwise(factors.to(real))), single).contiguous();
   for (double step = 1; step <= most; ++step)

@@ -13,9 +13,10 @@ struct ChannelNumbers {
   int64_t parts, part;   // a channel is folded in so many parts of so many values
   int64_t channels_last; // x is (samples, plane, channels)
   int64_t small;         // all places are below 2^31
+  int64_t row_lanes;     // lanes of a warp that take a row of channels; the others take more rows
   Divider by_plane, by_channels;
 };
-CRESSET_LAYOUT(ChannelNumbers, 80, by_channels, 68);
+CRESSET_LAYOUT(ChannelNumbers, 88, by_channels, 76);
 
 // The parts of 32 channels are joined by so many threads each.
 inline constexpr int kJoiningThreads = 32;

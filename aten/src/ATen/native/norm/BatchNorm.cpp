@@ -350,11 +350,18 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_meta(
   check_batch_norm(input, weight, std::nullopt, running_mean, running_var, train);
   const ScalarType type = has(weight) ? weight->scalar_type() : input.scalar_type();
   const int64_t channels = input.dim() > 1 ? input.size(1) : 0;
-  const auto like = [](bool wanted, IntArrayRef sizes, ScalarType dtype) {
-    return wanted ? at::detail::empty(sizes, dtype, Device(kMeta)) : Tensor();
+  const auto vector = [&](bool wanted) {
+    return wanted ? at::detail::empty({channels}, type, Device(kMeta)) : Tensor();
   };
-  return {like(output_mask[0], input.sizes(), input.scalar_type()),
-          like(output_mask[1], {channels}, type), like(output_mask[2], {channels}, type)};
+  Tensor to_input;
+  if (output_mask[0]) {
+    const IntArrayRef sizes = input.sizes();
+    const bool last = format_of(input) != MemoryFormat::Contiguous;
+    to_input = at::detail::empty_strided(
+        sizes, last ? c10::channels_last_strides(sizes) : c10::contiguous_strides(sizes),
+        input.scalar_type(), Device(kMeta));
+  }
+  return {to_input, vector(output_mask[1]), vector(output_mask[2])};
 }
 
 // ---- the other names ----------------------------------------------------------------------------

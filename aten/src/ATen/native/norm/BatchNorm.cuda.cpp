@@ -72,6 +72,9 @@ struct Channels {
   // Cuts channels so that enough blocks have work, and each block enough of it.
   void cut() {
     constexpr int64_t kBlocks = 1024, kLeast = 2048, kMostParts = 512;
+    const int64_t packs = n.channels / (packed ? kPacks[slot] : 1);
+    const bool whole = packs > 0 && packs < 32 && (packs & (packs - 1)) == 0;
+    n.row_lanes = whole ? packs : 32;
     const int64_t values = n.samples * n.plane;
     const int64_t across = last ? (n.channels + lane_channels() - 1) / lane_channels() : n.channels;
     const int64_t least = last ? kLeast / 32 : kLeast;

@@ -53,9 +53,12 @@ template <class T> struct MomentFold {
     s = s.joined(here);
   }
   // One value each of kPack channels; all states have the same count.
+  template <int kPack> using Row = Pack<T, kPack>;
+  template <int kPack> CRESSET_DEVICE_FN Row<kPack> load_row(long place) const {
+    return load_pack<kPack>(x + place);
+  }
   template <int kPack>
-  CRESSET_DEVICE_FN void add_row(State (&s)[kPack], long place, const A*) const {
-    const Pack<T, kPack> pack = load_pack<kPack>(x + place);
+  CRESSET_DEVICE_FN void add_row(State (&s)[kPack], const Row<kPack>& pack, const A*) const {
     const A count = s[0].count + A(1), share = A(1) / count;
     CRESSET_UNROLL
     for (int k = 0; k < kPack; ++k) {
@@ -100,14 +103,17 @@ template <class T> struct GradientFold {
       s.dot += gk * (convert<A>(values.v[k]) - centre);
     }
   }
+  template <int kPack> struct Row { Pack<T, kPack> values, grad; };
+  template <int kPack> CRESSET_DEVICE_FN Row<kPack> load_row(long place) const {
+    return {load_pack<kPack>(x + place), load_pack<kPack>(grad + place)};
+  }
   template <int kPack>
-  CRESSET_DEVICE_FN void add_row(State (&s)[kPack], long place, const A* centres) const {
-    const Pack<T, kPack> values = load_pack<kPack>(x + place), g = load_pack<kPack>(grad + place);
+  CRESSET_DEVICE_FN void add_row(State (&s)[kPack], const Row<kPack>& row, const A* centres) const {
     CRESSET_UNROLL
     for (int k = 0; k < kPack; ++k) {
-      const A gk = convert<A>(g.v[k]);
+      const A gk = convert<A>(row.grad.v[k]);
       s[k].total += gk;
-      s[k].dot += gk * (convert<A>(values.v[k]) - centres[k]);
+      s[k].dot += gk * (convert<A>(row.values.v[k]) - centres[k]);
     }
   }
   CRESSET_DEVICE_FN A centre(long channel) const { return mean[channel]; }
@@ -139,12 +145,15 @@ CRESSET_DEVICE_FN void fold_planes(const F& f, typename F::State* out, const Cha
   out[blockIdx.y * n.channels + channel] = s;
 }
 
-// Rows of all channels: a warp takes a row of 32 * kPack channels at a time.
+// Rows of all channels: a warp takes a row of 32 * kPack channels at a time, or several rows where
+// these have fewer channels. Some rows are loaded before the first is added.
 template <int kPack, class F>
 CRESSET_DEVICE_FN void fold_rows(const F& f, typename F::State* out, const ChannelNumbers& n) {
   using State = typename F::State;
   CRESSET_SHARED State scratch[kFoldWarps - 1][32][kPack];
-  const long channel = (static_cast<long>(blockIdx.x) * 32 + lane_id()) * kPack;
+  constexpr int kLoaded = 4;
+  const int lanes = static_cast<int>(n.row_lanes), side = 32 / lanes;
+  const long channel = (static_cast<long>(blockIdx.x) * 32 + (lane_id() & (lanes - 1))) * kPack;
   const long first = blockIdx.y * n.part, all = n.samples * n.plane;
   const long last = first + n.part < all ? first + n.part : all;
   State s[kPack];
@@ -155,15 +164,30 @@ CRESSET_DEVICE_FN void fold_rows(const F& f, typename F::State* out, const Chann
     s[k] = State::none();
     centres[k] = inside ? f.centre(channel + k) : typename F::A(0);
   }
-  if (inside)
-    for (long row = first + warp_id(); row < last; row += kFoldWarps)
-      f.template add_row<kPack>(s, row * n.channels + channel, centres);
+  if (inside) {
+    const long step = kFoldWarps * side;
+    long row = first + warp_id() * side + lane_id() / lanes;
+    for (; row + (kLoaded - 1) * step < last; row += kLoaded * step) {
+      typename F::template Row<kPack> rows[kLoaded];
+      CRESSET_UNROLL
+      for (int k = 0; k < kLoaded; ++k)
+        rows[k] = f.template load_row<kPack>((row + k * step) * n.channels + channel);
+      CRESSET_UNROLL
+      for (int k = 0; k < kLoaded; ++k) f.template add_row<kPack>(s, rows[k], centres);
+    }
+    for (; row < last; row += step)
+      f.template add_row<kPack>(s, f.template load_row<kPack>(row * n.channels + channel), centres);
+  }
+  for (int step = lanes; step < 32; step *= 2) {
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) s[k] = s[k].joined(s[k].from_lane(step));
+  }
   if (warp_id() > 0) {
     CRESSET_UNROLL
     for (int k = 0; k < kPack; ++k) scratch[warp_id() - 1][lane_id()][k] = s[k];
   }
   __syncthreads();
-  if (warp_id() > 0 || !inside) return;
+  if (warp_id() > 0 || !inside || lane_id() >= lanes) return;
   for (int w = 0; w < kFoldWarps - 1; ++w) {
     CRESSET_UNROLL
     for (int k = 0; k < kPack; ++k) s[k] = s[k].joined(scratch[w][lane_id()][k]);

@@ -25,11 +25,12 @@ template <class T, class W, class A> struct NormBackwardArgs {
   const W* weight;
   const A *mean, *rstd;
   T* dx;                    // null: not wanted
+  const T* sum;             // what is added to dx, which may lie in its place; null: nothing
   A *partial_w, *partial_b; // a row of n for each block; null: not wanted
   int64_t rows;
   int32_t n;
 };
 using NormBackwardPointers = NormBackwardArgs<void, void, void>;
-CRESSET_LAYOUT(NormBackwardPointers, 80, n, 72);
+CRESSET_LAYOUT(NormBackwardPointers, 88, n, 80);
 
 } // namespace at::device

@@ -7,6 +7,7 @@
 #include <ATen/native/norm/LayerNorm.args.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
+#include <ATen/native/norm/PendingSum.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::native {
@@ -105,6 +106,10 @@ int warp_form(const Problem& p, std::initializer_list<const void*> pointers) {
   return packs <= 2 ? 0 : packs <= 4 ? 1 : packs <= 6 ? 2 : 3;
 }
 
+// Blocks of a warp form's gradient that a multiprocessor holds at once: a lane of the widest form
+// needs 160 registers, of the others at most 128.
+int64_t resident_blocks(int form) { return form == 3 ? 3 : 4; }
+
 // Threads of a block that holds a row in registers, four packs each, or 0 where it is too long or
 // does not split into packs.
 unsigned held_threads(const Problem& p, std::initializer_list<const void*> pointers, int64_t most) {
@@ -179,10 +184,10 @@ Gradients backward(bool rms, const Problem& p, const Tensor& grad_out, const Ten
   const ScalarType compute = compute_type(p.dtype);
   const Device device = input.device();
   Gradients result;
-  if (want_input) result.input = detail::empty(input.sizes(), p.dtype, device);
   if (want_weight) result.weight = detail::empty(shape, p.parameters, device);
   if (want_bias) result.bias = detail::empty(shape, p.parameters, device);
   if (p.empty()) {
+    if (want_input) result.input = detail::empty(input.sizes(), p.dtype, device);
     for (const Tensor* t : {&result.weight, &result.bias})
       if (t->defined()) t->zero_();
     return result;
@@ -190,20 +195,32 @@ Gradients backward(bool rms, const Problem& p, const Tensor& grad_out, const Ten
   const Tensor g = grad_out.to(p.dtype).contiguous(), x = input.contiguous(),
                w = contiguous_or_undefined(weight), r = rstd.to(compute).contiguous(),
                m = mean ? mean->to(compute).contiguous() : Tensor();
+  const Tensor* sum = want_input ? granted_sum(input) : nullptr;
+  if (sum && warp_form(p, {g.const_data_ptr(), x.const_data_ptr(), data_or_null(w),
+                           sum->const_data_ptr()}) < 0)
+    sum = nullptr;
+  if (sum) {
+    result.input = *sum;
+    sum->unsafeGetTensorImpl()->bump_version();
+  } else if (want_input) {
+    result.input = detail::empty(input.sizes(), p.dtype, device);
+  }
   BackwardArgs args{g.const_data_ptr(),
                     x.const_data_ptr(),
                     data_or_null(w),
                     data_or_null(m),
                     r.const_data_ptr(),
                     want_input ? result.input.mutable_data_ptr() : nullptr,
+                    sum ? sum->const_data_ptr() : nullptr,
                     nullptr,
                     nullptr,
                     p.rows,
                     static_cast<int32_t>(p.n)};
   const BackwardForms& forms = kBackward[rms][p.pair];
   const int form = warp_form(p, {args.g, args.x, args.weight, args.dx});
-  const int64_t grid =
-      form >= 0 ? blocks_for(p.rows, 4, 3 * cuda::multiprocessors()) : blocks_for(p.rows, 8, 64);
+  const int64_t grid = form >= 0
+                           ? blocks_for(p.rows, 4, resident_blocks(form) * cuda::multiprocessors())
+                           : blocks_for(p.rows, 8, 64);
   Tensor partial_w, partial_b;
   const int64_t shape_of_partial[2] = {grid, p.n};
   if (want_weight) partial_w = detail::empty(shape_of_partial, compute, device);

@@ -14,6 +14,13 @@ namespace at::device {
 CRESSET_DEVICE_FN float inverse_root(float x) { return 1.0f / sqrtf(x); }
 CRESSET_DEVICE_FN double inverse_root(double x) { return 1.0 / sqrt(x); }
 
+// a + b rounded as by a kernel of its own: not contracted with what made a.
+CRESSET_DEVICE_FN float added(float a, float b) { return __fadd_rn(a, b); }
+CRESSET_DEVICE_FN double added(double a, double b) { return __dadd_rn(a, b); }
+template <class T> CRESSET_DEVICE_FN T added_to(opmath_t<T> value, T sum) {
+  return convert<T>(added(convert<opmath_t<T>>(convert<T>(value)), convert<opmath_t<T>>(sum)));
+}
+
 template <class T, class W> using NormForward = NormForwardArgs<T, W, opmath_t<T>>;
 template <class T, class W> using NormBackward = NormBackwardArgs<T, W, opmath_t<T>>;
 
@@ -164,9 +171,12 @@ CRESSET_DEVICE_FN void norm_backward_warp(const NormBackward<T, W>& a) {
       const int column = (p * 32 + lane_id()) * kPack;
       if (column >= a.n) continue;
       Pack<T, kPack> out;
+      if (a.sum) out = load_pack<kPack>(a.sum + row * a.n + column);
       CRESSET_UNROLL
-      for (int j = 0; j < kPack; ++j)
-        out.v[j] = convert<T>(rstd * (u[p][j] - mean_u - h[p][j] * mean_uh));
+      for (int j = 0; j < kPack; ++j) {
+        const A v = rstd * (u[p][j] - mean_u - h[p][j] * mean_uh);
+        out.v[j] = a.sum ? added_to<T>(v, out.v[j]) : convert<T>(v);
+      }
       store_pack<kPack>(a.dx + row * a.n + column, out);
     }
   }

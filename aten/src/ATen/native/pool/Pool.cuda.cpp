@@ -29,6 +29,15 @@ constexpr const char* kProgram = "native/pool/Pool.cuh";
   }
 const Kernel kMax[4][2] = CRESSET_TYPES("pool_max");
 const Kernel kMaxBackward[4][2] = CRESSET_TYPES("pool_max_backward");
+#define CRESSET_PACKED(name)                                                                       \
+  {                                                                                                \
+    {kProgram, name "_f32_packed"}, {kProgram, name "_f64_packed"},                                \
+        {kProgram, name "_f16_packed"}, {                                                          \
+      kProgram, name "_bf16_packed"                                                                \
+    }                                                                                              \
+  }
+const Kernel kMaxPacked[4] = CRESSET_PACKED("pool_max");
+const Kernel kMaxBackwardPacked[4] = CRESSET_PACKED("pool_max_backward");
 const Kernel kMean[4][2] = CRESSET_TYPES("pool_mean");
 const Kernel kMeanBackward[4][2] = CRESSET_TYPES("pool_mean_backward");
 constexpr int kThreads = 256;
@@ -117,6 +126,23 @@ template <class... Args> void launch(const Kernel (&kernels)[4][2], const char* 
                kThreads, 0, cuda::current_stream(), pointers..., n);
 }
 
+// The same for packs of channels, where these lie side by side; false where they do not.
+template <class... Args> bool launch_packed(const Kernel (&kernels)[4], const char* name,
+                                            PoolNumbers n, const Tensor& large, const Tensor& small,
+                                            const Tensor& result, Args... pointers) {
+  const int slot = cuda::floating_slot(result.scalar_type(), name);
+  const int64_t pack = result.scalar_type() == kDouble ? 2 : 4;
+  if (!n.channels_last || n.channels % pack != 0 || is_wide(n, large, small) ||
+      !(cuda::is_aligned16(pointers) && ...))
+    return false;
+  n.channels /= pack;
+  n.large.channel = n.small.channel = pack;
+  set_divisors(n);
+  cuda::launch(kernels[slot], cuda::blocks_for(result.numel() / pack, kThreads), kThreads, 0,
+               cuda::current_stream(), pointers..., n);
+  return true;
+}
+
 // `out` itself where it lies so; otherwise a copy, which `store` takes back.
 void store(const Tensor& out, const Tensor& target) {
   if (!out.is_same(target)) out.copy_(target);
@@ -130,7 +156,9 @@ void max_windows(const Tensor& self, const PoolParams* params, int64_t dims, con
   const Tensor x = laid_out(self, last), y = laid_out(out, last), at = laid_out(indices, last);
   const PoolNumbers n = numbers_of(x, y, params, dims, last);
   const void* in = x.const_data_ptr();
-  launch(kMax, name, n, x, y, y, in, y.mutable_data_ptr(), at.mutable_data_ptr());
+  void *values = y.mutable_data_ptr(), *places = at.mutable_data_ptr();
+  if (!launch_packed(kMaxPacked, name, n, x, y, y, in, values, places))
+    launch(kMax, name, n, x, y, y, in, values, places);
   store(out, y);
   store(indices, at);
 }
@@ -143,7 +171,9 @@ void max_gradient(const Tensor& grad, const Tensor& self, const Tensor& indices,
   const Tensor g = laid_out(grad, last), at = laid_out(indices, last), dx = laid_out(out, last);
   const PoolNumbers n = numbers_of(dx, g, params, dims, last);
   const void *from = g.const_data_ptr(), *places = at.const_data_ptr();
-  launch(kMaxBackward, name, n, dx, g, dx, from, places, dx.mutable_data_ptr());
+  void* to = dx.mutable_data_ptr();
+  if (!launch_packed(kMaxBackwardPacked, name, n, dx, g, dx, from, places, to))
+    launch(kMaxBackward, name, n, dx, g, dx, from, places, to);
   store(out, dx);
 }
 

@@ -149,6 +149,81 @@ pool_max_backward(const T* grad, const long* indices, T* out, const PoolNumbers&
   out[here.base(n.large) + here.place * n.large.position] = convert<T>(sum);
 }
 
+// ---- several channels that lie side by side, by one thread: what the geometry costs is shared,
+// and memory is read in packs. Numbers count such packs as channels.
+template <int kPack> CRESSET_DEVICE_FN void load_places(const long* from, long (&places)[kPack]) {
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; k += 2) {
+    const Pack<long, 2> two = load_pack<2>(from + k);
+    places[k] = two.v[0];
+    places[k + 1] = two.v[1];
+  }
+}
+
+template <class T, int kPack>
+CRESSET_DEVICE_FN void pool_max_packed(const T* in, T* out, long* indices, const PoolNumbers& n) {
+  int i;
+  if (!pool_index(n, false, &i)) return;
+  const PoolElement<int> here(n, i, false);
+  PoolWindow<int> w[3];
+  for (int d = 0; d < 3; ++d) w[d] = pool_window(n.axis[d], here.position[d]);
+  using A = opmath_t<T>;
+  const T* plane = in + here.base(n.large);
+  const int first =
+      (w[0].lo * static_cast<int>(n.axis[1].in) + w[1].lo) * static_cast<int>(n.axis[2].in) +
+      w[2].lo;
+  A best[kPack];
+  int where[kPack];
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; ++k) {
+    best[k] = -c10::numeric_limits<A>::infinity();
+    where[k] = first;
+  }
+  each_in_window(n, w, [&](int place) {
+    const Pack<T, kPack> x = load_pack<kPack>(plane + place * n.large.position);
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const A v = convert<A>(x.v[k]);
+      if (v > best[k] || v != v) {
+        best[k] = v;
+        where[k] = place;
+      }
+    }
+  });
+  const long to = here.base(n.small) + here.place * n.small.position;
+  Pack<T, kPack> y;
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; ++k) y.v[k] = convert<T>(best[k]);
+  store_pack<kPack>(out + to, y);
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; k += 2)
+    store_pack<2>(indices + to + k, Pack<long, 2>{{where[k], where[k + 1]}});
+}
+
+template <class T, int kPack> CRESSET_DEVICE_FN void
+pool_max_backward_packed(const T* grad, const long* indices, T* out, const PoolNumbers& n) {
+  int i;
+  if (!pool_index(n, true, &i)) return;
+  const PoolElement<int> here(n, i, true);
+  const long from = here.base(n.small);
+  opmath_t<T> sum[kPack];
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; ++k) sum[k] = 0;
+  each_owner(n, here, [&](int place) {
+    const long at = from + place * n.small.position;
+    const Pack<T, kPack> g = load_pack<kPack>(grad + at);
+    long places[kPack];
+    load_places(indices + at, places);
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k)
+      if (places[k] == here.place) sum[k] += convert<opmath_t<T>>(g.v[k]);
+  });
+  Pack<T, kPack> dx;
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; ++k) dx.v[k] = convert<T>(sum[k]);
+  store_pack<kPack>(out + here.base(n.large) + here.place * n.large.position, dx);
+}
+
 // What one dimension of a window adds to the number its sum is divided by.
 template <class I> CRESSET_DEVICE_FN I pool_length(const PoolNumbers& n, const PoolWindow<I>& w) {
   return n.divisor ? 1 : n.with_padding ? w.full : w.hi - w.lo;
@@ -227,8 +302,20 @@ CRESSET_DEVICE_FN void pool_mean_backward(const T* grad, T* out, const PoolNumbe
                                  at::device::PoolNumbers n) {                                      \
     at::device::pool_mean_backward<cresset_##T, I>(grad, out, n);                                  \
   }
-#define CRESSET_POOL(T) CRESSET_POOL_OF(T, int, ) CRESSET_POOL_OF(T, long, _wide)
-CRESSET_POOL(f32)
-CRESSET_POOL(f64)
-CRESSET_POOL(f16)
-CRESSET_POOL(bf16)
+#define CRESSET_POOL(T, pack)                                                                      \
+  CRESSET_POOL_OF(T, int, )                                                                        \
+  CRESSET_POOL_OF(T, long, _wide)                                                                  \
+  CRESSET_KERNEL(256)                                                                              \
+  pool_max_##T##_packed(const cresset_##T* in, cresset_##T* out, long* indices,                    \
+                        at::device::PoolNumbers n) {                                               \
+    at::device::pool_max_packed<cresset_##T, pack>(in, out, indices, n);                           \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  pool_max_backward_##T##_packed(const cresset_##T* grad, const long* indices, cresset_##T* out,   \
+                                 at::device::PoolNumbers n) {                                      \
+    at::device::pool_max_backward_packed<cresset_##T, pack>(grad, indices, out, n);                \
+  }
+CRESSET_POOL(f32, 4)
+CRESSET_POOL(f64, 2)
+CRESSET_POOL(f16, 4)
+CRESSET_POOL(bf16, 4)

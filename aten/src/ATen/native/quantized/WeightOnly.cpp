@@ -1,5 +1,6 @@
 // The operators with 8-bit and 4-bit weights: _weight_int8pack_mm, _weight_int4pack_mm_for_cpu and
-// the packing it needs, _int_mm. See WeightOnly.h.
+// the packing it needs, _int_mm. See WeightOnly.h. Here too: the shapes of the 4-bit product on
+// CUDA (Int4Product.cuda.cpp), whose weights are packed in another order.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3") // loops over bytes whose length is not known become vectors
 #endif
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/SymbolicTensor.h>
 #include <ATen/native/Checks.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/quantized/Int8Product.h>
@@ -284,6 +286,51 @@ void _weight_int4pack_mm_for_cpu(const Tensor& self, const Tensor& mat2, int64_t
     }
   });
   if (!result.is_same(out)) out.copy_(result);
+}
+
+// The checks and shapes of the product on CUDA; its kernels ask the same functions.
+Tensor _convert_weight_to_int4pack_meta(const Tensor& self, int64_t tiles) {
+  constexpr const char* op = "_convert_weight_to_int4pack";
+  TORCH_CHECK(self.dim() == 2, op, ": expect weight to be 2D tensor.");
+  TORCH_CHECK(self.scalar_type() == kByte, op, ": expect weight to be kByte.");
+  TORCH_CHECK(tiles == 2 || tiles == 4 || tiles == 8, op,
+              ": expect innerKTiles to be 2, 4 or 8, got ", tiles);
+  const SymInt n = self.sym_size(0), k = self.sym_size(1) * 2;
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(n % 8, 0)), op, ": expect N to be dividable by 8, got ",
+              n);
+  TORCH_CHECK(c10::expect_true(c10::sym_eq(k % (16 * tiles), 0)), op,
+              ": expect K to be dividable by 16 * innerKTiles, ", 16 * tiles, ", got ", k);
+  const SymInt sizes[4] = {n / 8, k / (16 * tiles), 32, tiles / 2};
+  return detail::empty_symint(sizes, kInt, Device(kMeta));
+}
+
+Tensor _weight_int4pack_mm_meta(const Tensor& self, const Tensor& mat2, int64_t group,
+                                const Tensor& scales_and_zeros) {
+  constexpr const char* op = "_weight_int4pack_mm";
+  const auto equal = [](const SymInt& a, const SymInt& b) {
+    return c10::expect_true(c10::sym_eq(a, b));
+  };
+  TORCH_CHECK(self.scalar_type() == kBFloat16, op, ": expect A to be bfloat16 tensor.");
+  TORCH_CHECK(self.dim() == 2, op, ": expect A to be 2D tensor.");
+  TORCH_CHECK(mat2.scalar_type() == kInt, op, ": expect B to be int32 tensor.");
+  TORCH_CHECK(mat2.dim() == 4 && equal(mat2.sym_size(2), 32), op,
+              ": expect B to be 4d tensor of [N / 8, K / (innerKTiles * 16), 32, innerKTiles / 2]");
+  const SymInt words = mat2.sym_size(3), k = self.sym_size(1), n = mat2.sym_size(0) * 8;
+  TORCH_CHECK(equal(words, 1) || equal(words, 2) || equal(words, 4), op,
+              ": expect B to be packed with innerKTiles 2, 4 or 8, got ", words * 2);
+  TORCH_CHECK(equal(mat2.sym_size(1) * words * 32, k), op, ": expect B to hold ", k,
+              " values a row, got ", mat2.sym_size(1) * words * 32);
+  TORCH_CHECK(group == 32 || group == 64 || group == 128 || group == 256, op,
+              ": expect qGroupSize to be 32, 64, 128 or 256, got ", group);
+  TORCH_CHECK(equal(k % group, 0), op, ": expect K to be a multiple of qGroupSize ", group,
+              ", got ", k);
+  TORCH_CHECK(scales_and_zeros.dim() == 3 && equal(scales_and_zeros.sym_size(0) * group, k) &&
+                  equal(scales_and_zeros.sym_size(1), n) && equal(scales_and_zeros.sym_size(2), 2),
+              op, ": expect qScaleAndZeros to be 3d tensor with sizes [", k / group, ", ", n,
+              ", 2], got ", scales_and_zeros.sym_sizes());
+  check_dtype(scales_and_zeros, kBFloat16);
+  const SymInt sizes[2] = {self.sym_size(0), n};
+  return detail::empty_symint(sizes, kBFloat16, Device(kMeta));
 }
 
 } // namespace at::native

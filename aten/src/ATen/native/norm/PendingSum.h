@@ -1,0 +1,53 @@
+// A gradient that is to be added to a sum which is already there. In a network of residual blocks
+// the gradient of a norm's input always meets one that came past the block; a kernel that adds its
+// result to the sum at once saves a pass over both.
+//
+// The engine offers the sum for as long as a node runs, the node's formula grants it to the call
+// that computes its first gradient, and the kernel may take it: it then returns the sum itself, by
+// which the engine knows. Everybody may ignore it.
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace at::native {
+
+// One word of a thread's memory, of which libraries have little: the sum's address, with the lowest
+// bit set once it was granted.
+inline thread_local uintptr_t t_pending_sum = 0;
+
+class OfferSum {
+ public:
+  explicit OfferSum(const Tensor* sum) : before_(t_pending_sum) {
+    t_pending_sum = reinterpret_cast<uintptr_t>(sum);
+  }
+  ~OfferSum() { t_pending_sum = before_; }
+  OfferSum(const OfferSum&) = delete;
+  OfferSum& operator=(const OfferSum&) = delete;
+
+ private:
+  uintptr_t before_;
+};
+
+// Takes the offer: further calls of the node get none.
+class GrantSum {
+ public:
+  GrantSum() {
+    if (t_pending_sum != 0) t_pending_sum |= 1;
+  }
+  ~GrantSum() { t_pending_sum = 0; }
+  GrantSum(const GrantSum&) = delete;
+  GrantSum& operator=(const GrantSum&) = delete;
+};
+
+// The sum that a gradient of the form of `like` may be added to, or null.
+inline const Tensor* granted_sum(const Tensor& like) {
+  if ((t_pending_sum & 1) == 0) return nullptr;
+  const auto* sum = reinterpret_cast<const Tensor*>(t_pending_sum & ~uintptr_t(1));
+  const bool fits = sum->sizes() == like.sizes() && sum->scalar_type() == like.scalar_type() &&
+                    sum->device() == like.device() && sum->is_contiguous();
+  return fits ? sum : nullptr;
+}
+
+} // namespace at::native
