@@ -13,7 +13,9 @@ from torch._library import simple_registry
 from torch._library import utils as _utils  # noqa: F401  (torch._library.utils for others)
 from torch._library.custom_ops import CustomOpDef, custom_op
 from torch._library.custom_ops import find_definition as _find_definition
+from torch._library.fake_impl import current_ctx, with_ctx
 from torch._library.infer_schema import infer_schema
+from torch._library.triton import triton_op, wrap_triton
 
 __all__ = [
     "Library",
@@ -31,6 +33,8 @@ __all__ = [
     "register_kernel",
     "register_autograd",
     "opcheck",
+    "triton_op",
+    "wrap_triton",
 ]
 
 _KINDS = ("IMPL", "DEF", "FRAGMENT")
@@ -200,7 +204,7 @@ class Library:
                 f"it has a {composite} kernel: it is made of other operators, whose meta kernels "
                 "serve it"
             )
-        self.impl(op_name, fn, "Meta", allow_override=allow_override)
+        self.impl(op_name, with_ctx(full, fn), "Meta", allow_override=allow_override)
         code = getattr(fn, "__code__", None)
         source = f"{code.co_filename}:{code.co_firstlineno}" if code else repr(fn)
         simple_registry.singleton.find(full).fake_impl.register(fn, source)
@@ -395,10 +399,13 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
 
 
 def get_ctx():
-    """The context of the fake implementation that is running."""
-    raise RuntimeError(
-        "get_ctx() was called outside of a fake implementation under torch.compile or export"
-    )
+    """The context of the fake implementation that is running: it makes sizes that data decide."""
+    found = current_ctx()
+    if found is None:
+        raise RuntimeError(
+            "get_ctx() was called outside of a fake implementation under torch.compile or export"
+        )
+    return found
 
 
 def opcheck(

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -29,9 +30,19 @@ needs_compiler = pytest.mark.skipif(
 def _own_store(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     counters["inductor"].clear()
+    global _rejected_before
+    _rejected_before = torch._C._inductor.rejected_kernels()
     with config.patch({"cpp.hot_kernel_elements": 1}):
         yield
     codecache.wait_for_kernels()
+
+
+_rejected_before = 0
+
+
+def rejected() -> int:
+    """How many compiled kernels this test found to differ."""
+    return torch._C._inductor.rejected_kernels() - _rejected_before
 
 
 def run_hot(fn: Callable, *args: torch.Tensor) -> None:
@@ -75,7 +86,29 @@ def test_compiled_kernel_has_the_bits_of_the_loops(dtype: torch.dtype) -> None:
 
     run_hot(fn, x, y)
     assert counters["inductor"]["kernels_compiled"] >= 1
-    assert torch._C._inductor.rejected_kernels() == 0
+    assert rejected() == 0
+
+
+@needs_compiler
+def test_kernel_that_differs_late_is_dropped_where_every_tile_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled = codecache._compile
+
+    def wrong_for_large_values(command: Sequence[str], text: str) -> bytes | None:
+        zero, one, limit = "Vec<C>(C(0))", "Vec<C>(C(1))", "Vec<C>(C(2.9))"
+        text, count = re.subn(
+            r"store<float, C>\((\w+), (\w+)\);",
+            rf"store<float, C>(\1, \2 + at::vec::select(\2 > {limit}, {one}, {zero}));",
+            text,
+        )
+        assert count == 1
+        return compiled(command, text)
+
+    monkeypatch.setattr(codecache, "_compile", wrong_for_large_values)
+    with config.patch({"cpp.check_tiers": True}):
+        run_hot(lambda x: x * 2 + 1, torch.linspace(-1, 1, 100_000))
+    assert rejected() >= 1  # two threads may find it at once
 
 
 @needs_compiler
@@ -85,7 +118,7 @@ def test_compiled_kernel_reads_rows_columns_and_numbers() -> None:
     run_hot(lambda x, r, c, o: ((x + r) * c - o).tanh() * r, x, row, column, one)
     run_hot(lambda x, r, c, o: (x.t() * 2 + c.t()).exp() * o, x, row, column, one)
     assert counters["inductor"]["kernels_compiled"] == 2
-    assert torch._C._inductor.rejected_kernels() == 0
+    assert rejected() == 0
 
 
 @needs_compiler
@@ -98,7 +131,7 @@ def test_compiled_kernel_keeps_several_gathered_operands_apart() -> None:
 
     run_hot(fn, x, y, z)
     assert counters["inductor"]["kernels_compiled"] >= 1
-    assert torch._C._inductor.rejected_kernels() == 0
+    assert rejected() == 0
 
 
 @needs_compiler
@@ -107,7 +140,7 @@ def test_kernel_inside_of_a_chain_and_of_a_reduction_is_compiled() -> None:
     run_hot(lambda x: ((x * 2 + 1).softmax(-1) * x + 1).sum(-1), x)
     run_hot(lambda x: (x.exp() * 2 + x).sum(0), x)
     assert counters["inductor"]["kernels_compiled"] >= 2
-    assert torch._C._inductor.rejected_kernels() == 0
+    assert rejected() == 0
 
 
 @needs_compiler

@@ -150,6 +150,54 @@ def test_planted_fault_is_reduced_to_three_operators_at_most(name: str, tmp_path
     assert 1 <= len(_operators(smallest)) <= 3, smallest
 
 
+PACKAGED = """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = torch.nn.Linear(4, 8), torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        return torch.{op}(self.norm(self.first(x.sin())).abs()).cos(), x + 1
+
+program = torch.export.export(Model(), (torch.randn(3, 4),))
+torch._inductor.aoti_compile_and_package(program)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "level", "error"),
+    [("compile_error", 2, "CppCompileError"), ("accuracy", 4, "AccuracyError"),
+     ("nan", 4, "AccuracyError"), ("compile_error", 3, "CppCompileError")],
+)  # fmt: skip
+@pytest.mark.parametrize("op", ["relu", "log1p"])
+def test_fault_of_a_compiled_file_is_reduced(
+    op: str, kind: str, level: int, error: str, tmp_path: Path
+) -> None:
+    injected = _injected(op, kind)
+    (tmp_path / "program.py").write_text(
+        f"import torch\nimport torch._inductor.config\n{injected}\n{PACKAGED.format(op=op)}"
+    )
+    env = {"DUMP_AOTI_MINIFIER": "1", "AOTINDUCTOR_REPRO_LEVEL": str(level)}
+    failed = _run(tmp_path, "program.py", **env)
+    assert failed.returncode != 0 and error in failed.stderr
+    (launcher,) = tmp_path.glob("torch_compile_debug/run_*/minifier/minifier_launcher.py")
+    reduced = _run(tmp_path, str(launcher), "minify")
+    assert reduced.returncode == 0, reduced.stderr
+    again = _run(tmp_path, "repro.py", "run")
+    assert again.returncode != 0 and error in again.stderr
+    assert 1 <= len(_operators((tmp_path / "repro.py").read_text())) <= 3
+
+
+def test_file_that_compiles_leaves_no_launcher(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    settings = {"aot_inductor.dump_aoti_minifier": True, "aot_inductor.repro_level": 4}
+    path = torch._inductor.aoti_compile_and_package(program, inductor_configs=settings)
+    assert torch._inductor.aoti_load_package(path)(torch.ones(1, 2)).shape == (1, 2)
+    assert not list(tmp_path.rglob("minifier_launcher.py"))
+
+
 @pytest.mark.slow
 def test_repro_level_one_leaves_the_graph_as_it_is(tmp_path: Path) -> None:
     injected = _injected("relu", "compile_error")

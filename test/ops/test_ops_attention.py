@@ -113,6 +113,30 @@ def test_gradients_match_differences(causal, groups):
             assert abs(float(gradient.flatten()[i]) - (sums[0] - sums[1]) / 2e-6) < 1e-6
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("length", [5, 16, 130])
+@pytest.mark.parametrize("group", [2, 4])
+def test_shared_keys_have_the_gradients_of_repeated_ones(dtype, length, group):
+    torch.manual_seed(0)
+    q = torch.randn(2, 4, length, 8).to(dtype)
+    k, v = (torch.randn(2, 4 // group, length, 8).to(dtype) for _ in range(2))
+    mask = torch.ones(length, length, dtype=torch.bool).tril()
+
+    def repeated(t):
+        wide = t[:, :, None].expand(2, 4 // group, group, length, 8)
+        return wide.reshape(2, 4, length, 8)
+
+    results = []
+    for call in (
+        lambda q, k, v: attend(q, k, v, is_causal=True, enable_gqa=True),
+        lambda q, k, v: attend(q, repeated(k), repeated(v), mask),
+    ):
+        leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+        out = call(*leaves)
+        results.append((out, *torch.autograd.grad(out.float().sin().sum(), leaves)))
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
 def test_dropout_zeroes_and_rescales():
     q, k, v = tensors()
     torch.manual_seed(1)

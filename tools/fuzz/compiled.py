@@ -2,12 +2,14 @@
 bit. The programs are those of graphs.py (views, writes, aliases, empty and 0-dim tensors) with more
 dtypes, promotion, reductions, sizes that take several tiles, and operators that are called. Each is
 traced and compiled as it is, with symbolic sizes (and then run with others), after
-functionalisation, and through AOTAutograd; one with a gradient is also compared with its own graphs
-run node by node.
+functionalisation, through AOTAutograd and by torch.compile; one with a gradient is also compared
+with its own graphs run node by node. With FUZZ_TIER=text kernels are compiled as C++ text and
+compared, which takes a second for each.
 
     python tools/fuzz/compiled.py --n 20000 --seed 1
     python tools/fuzz/compiled.py --replay 17
     FUZZ_DEVICE=cuda python tools/fuzz/compiled.py --n 1000
+    FUZZ_TIER=text python tools/fuzz/compiled.py --n 1000
 
 Program number i depends on the seed and i alone. The exit status is 1 when a program differed.
 """
@@ -19,6 +21,7 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 
+import graph_steps
 import graphs
 from graphs import Program, Tensors, by_mode, campaign, same_layout
 
@@ -26,7 +29,7 @@ import torch
 from torch import fx
 from torch._functorch.aot_autograd import aot_function, make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
-from torch._inductor import metrics
+from torch._inductor import codecache, config, metrics
 from torch._inductor.compile_fx import compile_fx_inner
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -87,6 +90,8 @@ class Maker(graphs.Maker):
     def program(self) -> Program:
         plain = [self.compute] * 6 + [self.cast, self.number, self.number, self.chosen]
         kinds = plain * 2 + [self.reduce] * 3 + [self.view] * 5 + [self.called] * 2
+        if self.random.random() < 0.7:
+            kinds += [self.listed] * 25
         if self.random.random() < 0.4:
             kinds += [self.write] * 4 + [self.by_memory, self.many, self.indexed]
         for _ in range(self.random.randint(1, 12)):
@@ -99,6 +104,10 @@ class Maker(graphs.Maker):
         if any(t.numel() > 60_000 for t in self.state[before:]):
             self.steps.pop()
             del self.state[before:]
+
+    def listed(self) -> None:
+        name, function, count = self.random.choice(self.random.choice(graph_steps.ALL))
+        self.append(name, function, *(self.pick() for _ in range(count)))
 
     def many(self) -> None:
         # Tracing a program of thousands of views takes minutes.
@@ -234,12 +243,33 @@ def by_aot(program: Program, inputs: Tensors) -> Tensors:
     return list(run(*inputs))
 
 
+def by_dynamo(program: Program, inputs: Tensors) -> Tensors:
+    torch._dynamo.reset()
+    return list(torch.compile(lambda *args: program.run(list(args)))(*inputs))
+
+
+def by_text(program: Program, inputs: Tensors) -> Tensors:
+    """The second tier: kernels as C++ text, compiled before they are compared."""
+    others = [same_layout(t, t) for t in inputs]
+    run = compile_fx_inner(make_fx(lambda *args: by_mode(program, list(args)))(*others), others)
+    for _ in range(20):  # on trial beside the loops at first
+        run([same_layout(t, t) for t in inputs])
+        codecache.wait_for_kernels()
+    if torch._C._inductor.rejected_kernels():
+        raise AssertionError("the bits of a compiled kernel differ from those of its loops")
+    return list(run(list(inputs)))
+
+
 WAYS: dict[str, Callable[[Program, Tensors], Tensors]] = {
     "compiled": lambda p, i: by_trace(p, i, lambda q, j: q.run(j)),
     "compiled functional": lambda p, i: by_trace(p, i, by_mode),
     "compiled with symbols": by_symbols,
     "compiled by AOTAutograd": by_aot,
+    "torch.compile": by_dynamo,
 }
+if os.environ.get("FUZZ_TIER") == "text":
+    config.cpp.hot_kernel_elements = 1
+    WAYS = {"compiled text": by_text}
 
 
 def bits(t: torch.Tensor) -> tuple:

@@ -119,7 +119,7 @@ class Maker:
         before = len(self.state)
         try:
             step(self.state)
-        except (RuntimeError, IndexError, TypeError, NotImplementedError):
+        except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
             del self.state[before:]
             return
         self.steps.append((name, step))

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _FILES = """cache_keys cache_store choices codecache codegen compile_fx compiler_bisector
-constant_folding cpp_builder cpu_vec_isa custom_graph_pass debug decomposition exc freezing
+constant_folding cpp_builder cpu_vec_isa custom_graph_pass debug decomposition exc flex freezing
 freezing_utils function_cache fx_passes graph graph_cache graph_codec ir lowering metrics mock_cache
 ops_handler package pattern_matcher runtime select_algorithm test_case test_operators utils
 virtualized wrapper_benchmark"""

@@ -126,6 +126,7 @@ def _compile_inner(
         faults.inject(gm)
         compiled = _lowered(gm, example_inputs, artifacts)
     counters["inductor"]["compiled_graphs"] += 1
+    compiled = debug.with_syncs(compiled, gm)
     return debug.with_nan_asserts(compiled, gm) if config.nan_asserts else compiled
 
 

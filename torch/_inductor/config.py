@@ -84,6 +84,8 @@ class cpp:
     # Kernels that ran over millions of elements are compiled by the system's compiler meanwhile.
     compile_hot_kernels: bool = _flag("TORCHINDUCTOR_COMPILE_HOT_KERNELS", "1")
     hot_kernel_elements: int = 1 << 22
+    # Such kernels run beside the loops they replace for ever; one whose bits differ is dropped.
+    check_tiers: bool = _flag("TORCHINDUCTOR_TIER_CHECK", "0")
     # Bits of the vectors that cpu_vec_isa.pick_vec_isa names; None: the widest.
     simdlen: object = None
     # Names of the compiler, the first that is there.
@@ -127,6 +129,10 @@ class triton:
     record_launch_bound: bool = _flag("TORCHINDUCTOR_RECORD_LAUNCH_BOUND", "1")
     # The operators of a graph run one by one, with the same bits, until its kernels are compiled.
     compile_in_background: bool = _flag("TORCHINDUCTOR_CUDA_BACKGROUND", "1")
+    # The host waits for the device after every graph, or after every operator, which run one by
+    # one: an error is then that of the operator it names.
+    debug_sync_graph: bool = False
+    debug_sync_kernel: bool = False
 
     # ---- accepted
     unique_kernel_names: bool = _flag("TORCHINDUCTOR_UNIQUE_KERNEL_NAMES", "1")
@@ -149,8 +155,6 @@ class triton:
     cudagraph_trees_objgraph: bool = False
     cudagraph_unexpected_rerecord_limit: int = 128
     debug_dump_kernel_inputs: dict = {}
-    debug_sync_graph: bool = False
-    debug_sync_kernel: bool = False
     decompose_k_threshold: int = 32
     decompose_sort_ops: bool = False
     dense_indexing: bool = False
@@ -211,6 +215,9 @@ class aot_inductor:
     package: bool = False
     # Whether parameters and buffers are in the file; else load_constants gives them.
     package_constants_in_so: bool = True
+    # A program that fails leaves a launcher (torch/_dynamo/repro/aoti.py), by repro_level.
+    dump_aoti_minifier: bool = _flag("DUMP_AOTI_MINIFIER")
+    repro_level: int = int(os.environ.get("AOTINDUCTOR_REPRO_LEVEL", "2"))
     # What depends on constants alone is computed when they are loaded, not when it is compiled.
     use_runtime_constant_folding: bool = False
 
@@ -227,7 +234,6 @@ class aot_inductor:
     debug_compile: bool = False
     debug_intermediate_value_printer: str = "0"
     debug_symbols: bool = False
-    dump_aoti_minifier: bool = False
     dynamic_linkage: bool = True
     embed_kernel_binary: object = None
     emit_multi_arch_kernel: object = None
@@ -243,7 +249,6 @@ class aot_inductor:
     precompile_headers: bool = True
     presets: dict = {}
     raise_error_on_ignored_optimization: bool = True
-    repro_level: int = 2
     serialized_in_spec: str = ""
     serialized_out_spec: str = ""
     use_consts_asm_build: bool = True

@@ -44,11 +44,24 @@ def _log_loops(gm: fx.GraphModule, inputs: Sequence[object], compiled: object | 
     texts = {
         "ir_pre_fusion": lambda: pre_fusion(gm),
         "ir_post_fusion": lambda: post_fusion(gm, _steps(inputs, compiled)),
+        "schedule": lambda: _schedule(gm, _steps(inputs, compiled)),
     }
     for name, text in texts.items():
         logger = getArtifactLogger("torch._inductor.debug", name)
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s\n%s", name.replace("ir_", "loops ").replace("_", " "), text())
+
+
+def _schedule(gm: fx.GraphModule, steps: list[tuple[str, str, list[int]]] | None) -> str:
+    """The steps of the plan in their order, each with the operators it computes."""
+    if steps is None:
+        return "not known before the sizes are"
+    nodes = [n for n in gm.graph.nodes if n.op != "output"]
+    lines = []
+    for place, (kind, name, members) in enumerate(steps):
+        operators = ", ".join(f"{nodes[i].name} ({nodes[i].target})" for i in members)
+        lines.append(f"{place}: {kind} {name}: {operators}")
+    return "\n".join(lines)
 
 
 def is_traced() -> bool:
@@ -282,6 +295,49 @@ def with_nan_asserts(
                 "a result of the compiled graph has NaN or infinities, and no operator run by "
                 "itself has: a kernel is wrong"
             )
+        return found
+
+    run._boxed_call = True
+    return run
+
+
+# ---- synchronisation ------------------------------------------------------------------------
+
+
+class _Synchronised(fx.Interpreter):
+    """Runs a graph and waits for the device after every operator, so that an error is that of the
+    operator it names."""
+
+    def run_node(self, n: fx.Node) -> object:
+        found = super().run_node(n)
+        if n.op == "call_function":
+            try:
+                torch.cuda.synchronize()
+            except RuntimeError as error:
+                raise RuntimeError(f"{n.name} ({n.target}): {error}{_where(n)}") from error
+        return found
+
+
+def _is_on_cuda(gm: fx.GraphModule) -> bool:
+    values = [n.meta.get("val") for n in gm.graph.nodes]
+    return any(isinstance(v, torch.Tensor) and v.device.type == "cuda" for v in values)
+
+
+def with_syncs(
+    compiled: Callable[[list[object]], Sequence[object]], gm: fx.GraphModule
+) -> Callable[[list[object]], Sequence[object]]:
+    """A compiled function of a device that waits for it: after every operator, which then run one
+    by one (triton.debug_sync_kernel), or at the end (triton.debug_sync_graph)."""
+    one_by_one = config.triton.debug_sync_kernel
+    if not (one_by_one or config.triton.debug_sync_graph) or not _is_on_cuda(gm):
+        return compiled
+
+    def run(args: list[object]) -> Sequence[object]:
+        if one_by_one:
+            found = _Synchronised(gm).run(*args)
+            return found if isinstance(found, (list, tuple)) else [found]
+        found = compiled(args)
+        torch.cuda.synchronize()
         return found
 
     run._boxed_call = True

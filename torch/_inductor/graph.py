@@ -124,6 +124,7 @@ def compiled_graph(
     torch._C._inductor.set_compiler(
         _compile_hot_kernels if config.cpp.compile_hot_kernels else None,
         config.cpp.hot_kernel_elements,
+        config.cpp.check_tiers,
     )
     reader = _Reader(module)
     reader.read()

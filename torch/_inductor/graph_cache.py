@@ -130,7 +130,8 @@ def _watched() -> str | None:
     from torch._dynamo import config as dynamo_config
     from torch._inductor import debug
 
-    if config.trace.enabled or config.nan_asserts or debug._listeners:
+    syncs = config.triton.debug_sync_kernel or config.triton.debug_sync_graph
+    if config.trace.enabled or config.nan_asserts or syncs or debug._listeners:
         return "graphs are looked at"
     if dynamo_config.repro_after is not None:
         return "repro_after is set"

@@ -22,6 +22,8 @@ _TENSORS = {"Tensor", "Tensor?", "Tensor[]", "Tensor?[]"}
 # With fewer operators than this a piece costs more than it saves.
 _LEAST_CALLS = 2
 
+_ATTENTION = {"flex_attention", "flex_attention_backward"}
+
 Run = Callable[[list[object]], Sequence[object]]
 
 
@@ -132,12 +134,22 @@ class _Divider:
             else:
                 self._call(part)
         self._copy(self.gm.graph.output_node())
+        self._attend_by_tiles()
         for name, module in self.modules.items():
             self.gm.add_submodule(name, module)
         return fx.GraphModule(self.gm, self.outer)
 
     def _copy(self, node: fx.Node) -> None:
         self.values[node] = self.outer.node_copy(node, lambda n: self.values[n])
+
+    def _attend_by_tiles(self) -> None:
+        """Attention with functions of scores has a compiled form of its own."""
+        for node in self.outer.nodes:
+            is_operator = isinstance(node.target, torch._ops.HigherOrderOperator)
+            if is_operator and node.target._name in _ATTENTION:
+                from torch._inductor import flex
+
+                flex.with_tiles(node)
 
     def _call(self, part: list[fx.Node]) -> None:
         members = set(part)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import _C
+from torch._library.fake_impl import with_ctx
 from torch._library.infer_schema import infer_schema
 
 _DEFINITIONS = weakref.WeakValueDictionary()
@@ -189,7 +190,7 @@ class CustomOpDef:
                 f"tracing to work. Please use `{self._init_fn.__name__}.register_fake` to add "
                 "an fake impl."
             )
-        return self._abstract_fn(*args, **kwargs)
+        return with_ctx(self._qualname, self._abstract_fn)(*args, **kwargs)
 
     # ---- gradients
 

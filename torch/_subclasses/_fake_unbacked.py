@@ -16,8 +16,7 @@ from torch._subclasses._fake_errors import (
 if TYPE_CHECKING:
     from torch._ops import OpOverload
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-
-    _Size = int | torch.SymInt
+    from torch.types import IntLikeType
 
 
 def _setting(mode: FakeTensorMode, name: str) -> bool:
@@ -53,7 +52,7 @@ def _fresh_value(mode: FakeTensorMode, dtype: torch.dtype) -> object:
     return env.create_unbacked_symint()
 
 
-def _fresh_size(mode: FakeTensorMode, most: _Size | None, least: int = 0) -> torch.SymInt:
+def _fresh_size(mode: FakeTensorMode, most: IntLikeType | None, least: int = 0) -> torch.SymInt:
     from torch.fx.experimental.symbolic_shapes import _constrain_range_for_size
 
     size = mode.shape_env.create_unbacked_symint()
@@ -122,9 +121,9 @@ def _unique_dim(
 
 def _unique_results(
     self: FakeTensor,
-    shape: tuple[_Size, ...],
-    inverse_shape: tuple[_Size, ...],
-    count: _Size,
+    shape: tuple[IntLikeType, ...],
+    inverse_shape: tuple[IntLikeType, ...],
+    count: IntLikeType,
     return_inverse: bool,
     return_counts: bool,
 ) -> tuple[FakeTensor, FakeTensor, FakeTensor]:
@@ -151,7 +150,7 @@ def _bincount(
 
 
 def _repeat_interleave(
-    mode: FakeTensorMode, repeats: FakeTensor, *, output_size: _Size | None = None
+    mode: FakeTensorMode, repeats: FakeTensor, *, output_size: IntLikeType | None = None
 ) -> FakeTensor:
     if output_size is None:
         output_size = _fresh_size(mode, None)

@@ -115,9 +115,12 @@ def runtime_function(
         return _made_outputs(kept, values[len(written) :], meta)
 
     chosen = run if needed or not plain else run_plain
+    if chosen is run_plain and isinstance(call, torch._C._aot.TrainedFunction):
+        chosen = call  # its list has these outputs and nothing else
     if meta.grad_enabled_mutation is not None:
         chosen = _leaving_grad_mode(chosen, meta.grad_enabled_mutation)
-    chosen._boxed_call = True
+    if chosen is not call:
+        chosen._boxed_call = True
     return chosen
 
 
@@ -222,6 +225,7 @@ def autograd_function(
                 )
             args: list[object] = list(ctx.numbers) if num_syms else []
             args.extend(ctx.saved_tensors)
+            ctx.maybe_clear_saved_tensors()
             args.extend(laid_out(tangents))
             if not torch.is_grad_enabled():
                 return (None, None, *gradients(backward(args)))
@@ -244,7 +248,14 @@ def autograd_function(
         return hidden
 
     call._boxed_call = True
-    return call
+    layouts = (meta.input_layout, meta.return_layout, meta.tangent_layout, meta.gradient_layout)
+    if not all(layout.plain for layout in layouts):
+        return call
+    forms = list(zip(laid_out.strides, laid_out.contiguous, strict=True))
+    return torch._C._aot.TrainedFunction(
+        forward, backward, call, laid_out, _not_twice, dense_returns, num_syms, differentiable,
+        forms,
+    )  # fmt: skip
 
 
 def _restored(layout: Layout) -> Callable[[Sequence[object]], Sequence[object]]:

@@ -315,7 +315,9 @@ def _gradients(
     before = set(run.recording.graph.nodes)
     asked = zip(run.primals, run.given, strict=True)
     wanted = [p for p, (_, requires_grad) in asked if requires_grad]
-    found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
+    # A trace has no values in which anomaly mode could look for NaN.
+    with torch.autograd.set_detect_anomaly(torch.is_anomaly_enabled(), check_nan=False):
+        found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
     by_primal = dict(zip(map(id, wanted), found, strict=True))
     gradients = [by_primal.get(id(primal)) for primal in run.primals]
     meta.gradient_layout = Layout(gradients)

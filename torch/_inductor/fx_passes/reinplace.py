@@ -72,6 +72,12 @@ class _Liveness:
             if node.target is aten.copy_.default and node.args[0].op == "placeholder":
                 self.written_back[node.args[0]] = node
 
+    def join(self, one: fx.Node, other: fx.Node) -> None:
+        """From now on the memory of one is that of the other."""
+        kept = self.sharing[_storage(one)]
+        kept += [n for n in self.sharing[_storage(other)] if n is not other]
+        self.sharing[_storage(other)] = kept
+
     def may_write(self, node: fx.Node, written: fx.Node, results: Iterable[fx.Node]) -> bool:
         """Whether `node` may write into the memory of its argument `written`. `results` are what
         stands for the new value."""
@@ -134,15 +140,58 @@ def _mark(live: _Liveness, node: fx.Node) -> None:
     ReinplaceCounters.add_missed_bytes(trigger, sum(map(_bytes, missed)))
 
 
+def _written_by_operators(graph: fx.Graph) -> set[fx.Node]:
+    """Copies that an operator of the program writes to."""
+    found = set()
+    for node in graph.nodes:
+        op = node.target
+        if not isinstance(op, torch._ops.OpOverload) or not op._schema.is_mutable:
+            continue
+        if op.namespace in ("aten", "prims"):
+            continue
+        names = set(_written_names(op))
+        given = {a.name: v for a, v in zip(op._schema.arguments, node.args, strict=False)}
+        given.update(node.kwargs)
+        for name in names & given.keys():
+            many = given[name] if isinstance(given[name], (list, tuple)) else [given[name]]
+            found.update(
+                n for n in many if isinstance(n, fx.Node) and n.target is aten.clone.default
+            )
+    return found
+
+
+def _write_to_the_original(graph: fx.Graph, live: _Liveness, copy: fx.Node) -> None:
+    """Lets an operator write to what was copied for it, where nobody reads that again."""
+    source = copy.args[0]
+    if not live.may_write(copy, source, [copy]):
+        ReinplaceCounters.add_missed_opportunities(ReInplaceTrigger.AUTO_FUNC_V1, 1)
+        ReinplaceCounters.add_missed_bytes(ReInplaceTrigger.AUTO_FUNC_V1, _bytes(source))
+        return
+    back = live.written_back.get(source)
+    live.join(source, copy)
+    copy.replace_all_uses_with(source)
+    graph.erase_node(copy)
+    if back is not None:
+        back.replace_all_uses_with(source)
+        graph.erase_node(back)
+        del live.written_back[source]
+
+
 def reinplace_inplaceable_ops_core(graph: fx.Graph) -> bool:
-    """Marks functionalised calls with what they must copy, and lets scatters into inputs write
-    where their result is copied to anyway. Whether there was any."""
+    """Marks functionalised calls with what they must copy, lets operators of the program write
+    without a copy, and scatters into inputs where their result is copied to anyway. Whether there
+    was any."""
     looked_for = {*_hops(), *_IN_PLACE}
-    if not any(node.target in looked_for for node in graph.nodes if node.op == "call_function"):
+    copies = _written_by_operators(graph)
+    if not copies and not any(
+        node.target in looked_for for node in graph.nodes if node.op == "call_function"
+    ):
         return False
     live = _Liveness(graph)
     for node in list(graph.nodes):
-        if node.target in _hops():
+        if node in copies:
+            _write_to_the_original(graph, live, node)
+        elif node.target in _hops():
             _mark(live, node)
         elif node.target in _IN_PLACE:
             first = node.args[0]

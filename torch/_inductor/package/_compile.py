@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import operator
@@ -161,6 +162,7 @@ def _fold_at_run_time(gm: fx.GraphModule, model: Lowered) -> fx.GraphModule | No
 
 def _optimized(traced: Traced) -> None:
     """The passes that torch.compile runs for inference."""
+    from torch._inductor import faults
     from torch._inductor.freezing import constant_fold
     from torch._inductor.fx_passes.joint_graph import joint_graph_passes
     from torch._inductor.fx_passes.post_grad import post_grad_passes
@@ -173,6 +175,7 @@ def _optimized(traced: Traced) -> None:
         counters["inductor"]["frozen_values"] += constant_fold(gm)
     post_grad_passes(gm, True)
     expand_lowerings(gm)
+    faults.inject(gm)
     gm.graph.eliminate_dead_code()
 
 
@@ -241,6 +244,22 @@ def compile_and_package(
     inductor_configs: dict[str, object] | None,
 ) -> str | os.PathLike | io.IOBase:
     """See torch._inductor.aoti_compile_and_package."""
+    with config.patch(inductor_configs or {}):
+        watch = config.aot_inductor.dump_aoti_minifier
+    if not watch:
+        return _compile_and_package(ep, package_path, inductor_configs)
+    from torch._dynamo.repro import aoti
+
+    compile_it = functools.partial(_compile_and_package, ep, package_path, inductor_configs)
+    with config.patch(inductor_configs or {}):
+        return aoti.watched(compile_it, ep, inductor_configs)
+
+
+def _compile_and_package(
+    ep: ExportedProgram,
+    package_path: str | os.PathLike | io.IOBase | None,
+    inductor_configs: dict[str, object] | None,
+) -> str | os.PathLike | io.IOBase:
     from torch._inductor.package.package import package_aoti
 
     args, kwargs = ep.example_inputs

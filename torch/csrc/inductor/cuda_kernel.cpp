@@ -25,6 +25,8 @@ using PK = Place::Kind;
 using Form = TileStep::Form;
 
 constexpr int kThreads = 128;
+// Up to so many steps a thread computes two packs: more would need too many registers.
+constexpr size_t kShortProgram = 6;
 constexpr size_t kMostArguments = 4096; // bytes that a launch takes
 constexpr const char* kName = "cresset_fused";
 
@@ -65,15 +67,15 @@ class Writer {
     const std::string type = type_name(dtype), pointer = c10::str("a.p[", place.index, "]");
     body << "  const auto " << known->second << " = ";
     if (place.kind == PK::Constant)
-      body << "lone<" << type << ", kCount>(reinterpret_cast<const char*>(a.pool) + "
+      body << "lone<" << type << ", S::kCount>(reinterpret_cast<const char*>(a.pool) + "
            << 16 * int64_t(place.index) << ");\n";
     else if (place.kind == PK::Lone)
-      body << "lone<" << type << ", kCount>(" << pointer << ");\n";
+      body << "lone<" << type << ", S::kCount>(" << pointer << ");\n";
     else if (place.kind == PK::Rows)
-      body << "load_rows<" << type << ", kCount>(" << pointer << ", first, a.rows" << place.rows
+      body << "load_rows<" << type << ", S>(" << pointer << ", first, a.rows" << place.rows
            << ");\n";
     else
-      body << "load<" << type << ", kCount>(" << pointer << " + first * sizeof(" << type << "));\n";
+      body << "load<" << type << ", S>(" << pointer << ", first);\n";
     return known->second;
   }
 
@@ -92,8 +94,7 @@ class Writer {
       lone_[step.out.index] = name;
     } else {
       stored_[step.out.index] = name;
-      body << "  store(a.p[" << step.out.index << "] + first * sizeof(" << type_name(step.to)
-           << "), " << name << ");\n";
+      body << "  store<S>(a.p[" << step.out.index << "], first, " << name << ");\n";
     }
   }
 
@@ -105,7 +106,7 @@ class Writer {
     std::ostringstream text;
     text << "apply<at::native::fn::" << functor.functor
          << ", at::device::OutKind::" << kind_name(functor.out) << ", " << type_name(step.from)
-         << ", " << static_cast<int>(functor.params) << ", kCount>(";
+         << ", " << static_cast<int>(functor.params) << ", S::kCount>(";
     if (functor.params > 0)
       text << "a.pool + " << step.params;
     else
@@ -188,20 +189,31 @@ CudaKernel::CudaKernel(const TileProgram& program) {
   text << "#include <ATen/cuda/device/Fused.cuh>\n\nstruct alignas(16) FusedArgs {\n"
        << "  long n;\n  unsigned aligned, padding;\n  char* p[" << std::max<size_t>(pointers_, 1)
        << "];\n";
+  runs_ = program.steps.size() <= kShortProgram ? 2 : 1;
   if (rows_at_ > pool_at_)
     text << "  alignas(16) unsigned char pool[" << rows_at_ - pool_at_ << "];\n";
-  text << members.str() << "};\n\nnamespace at::device::fused {\ntemplate <int kCount> "
+  text << members.str() << "};\n\nnamespace at::device::fused {\ntemplate <class S> "
        << "CRESSET_DEVICE_FN void once(const FusedArgs& a, long first) {\n"
-       << writer.body.str() << "}\n} // namespace at::device::fused\n\n"
-       << "CRESSET_KERNEL(" << kThreads << ")\n"
-       << kName << "(const __grid_constant__ FusedArgs a) {\n"
-       << "  CRESSET_AWAIT_PREDECESSOR;\n  constexpr int kPack = " << pack_ << ";\n"
-       << "  const long first = (static_cast<long>(blockIdx.x) * " << kThreads
-       << " + threadIdx.x) * kPack;\n"
-       << "  if (a.aligned != 0 && first + kPack <= a.n) {\n"
-       << "    at::device::fused::once<kPack>(a, first);\n  } else {\n"
-       << "    CRESSET_NO_UNROLL\n    for (int j = 0; j < kPack; ++j)\n"
-       << "      if (first + j < a.n) at::device::fused::once<1>(a, first + j);\n  }\n}\n";
+       << writer.body.str() << "}\nusing Packs = Span<" << pack_ << ", " << runs_ << ", "
+       << kThreads << ">;\nusing One = Span<1, 1, " << kThreads
+       << ">;\n} // namespace at::device::fused\n\nCRESSET_KERNEL(" << kThreads << ")\n"
+       << kName << R"((const __grid_constant__ FusedArgs a) {
+  CRESSET_AWAIT_PREDECESSOR;
+  using S = at::device::fused::Packs;
+  const long first = blockIdx.x * S::kRuns * S::kStride + threadIdx.x * S::kPack;
+  const long last = first + (S::kRuns - 1) * S::kStride;
+  if (a.aligned != 0 && last + S::kPack <= a.n) {
+    at::device::fused::once<S>(a, first);
+  } else {
+    CRESSET_NO_UNROLL
+    for (long here = first; here <= last; here += S::kStride) {
+      CRESSET_NO_UNROLL
+      for (int j = 0; j < S::kPack; ++j)
+        if (here + j < a.n) at::device::fused::once<at::device::fused::One>(a, here + j);
+    }
+  }
+}
+)";
   text_ = text.str();
 }
 
@@ -285,11 +297,11 @@ void CudaKernel::launch(const TileProgram& program, char* const* pointers, int64
     std::memcpy(at, &form, 4);
     at += 8;
   }
-  const int64_t packs = (numel + pack_ - 1) / pack_;
+  const int64_t share = int64_t(kThreads) * runs_ * pack_;
   void* given[] = {arguments.data()};
-  at::cuda::launch_function(static_cast<c10::cuda::CUfunction>(function(device)),
-                            static_cast<unsigned>((packs + kThreads - 1) / kThreads), kThreads, 0,
-                            c10::cuda::getCurrentCUDAStream(device), given);
+  at::cuda::launch_overlapping(static_cast<c10::cuda::CUfunction>(function(device)),
+                               static_cast<unsigned>((numel + share - 1) / share), kThreads,
+                               c10::cuda::getCurrentCUDAStream(device), given);
 }
 
 } // namespace torch::inductor

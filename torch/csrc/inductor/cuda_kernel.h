@@ -43,6 +43,7 @@ class CudaKernel {
   size_t pointers_ = 0; // of the arguments
   size_t pool_at_ = 0, rows_at_ = 0, bytes_ = 0;
   int pack_ = 1;
+  int runs_ = 1;                          // packs of a thread
   std::atomic<void*> functions_[16] = {}; // by device
 };
 

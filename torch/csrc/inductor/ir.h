@@ -98,6 +98,12 @@ RowForm row_form(const at::OperatorEntry& op, const at::Stack& args, const at::S
 // Puts steps that work on the same rows together.
 void build_chains(Plan& plan);
 
+// Marks calls that make gradients of attention, and those that join them.
+void join_gradients(Plan& plan);
+// The gradient that the results of such a call are parts of, side by side; undefined where they
+// lie apart.
+at::Tensor joined_gradient(const std::vector<at::Tensor>& parts, const View& expected);
+
 // Raised by lower() with `fuse` where a buffer is written that the graph made.
 struct InnerWrite {};
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/attention/PackedGradients.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/inductor/cuda_compile.h>
 #include <torch/csrc/inductor/cuda_kernel.h>
@@ -110,10 +111,18 @@ class Run {
 
   // ---- calls
   void call(const Step& step) {
+    if (C10_UNLIKELY(step.may_be_joined) && base(view(step.results[0].view).buffer).defined())
+      return;
     at::Stack stack;
     stack.reserve(step.args.size() + 2);
     for (const CallArg& arg : step.args) stack.push_back(argument(arg));
-    step.op->call_boxed(stack);
+    if (C10_UNLIKELY(step.joined >= 0)) {
+      const at::native::PackGradients packs(true);
+      step.op->call_boxed(stack);
+      if (take_joined(step, stack)) return;
+    } else {
+      step.op->call_boxed(stack);
+    }
     for (const CallResult& result : step.results) {
       const IValue& value = stack[static_cast<size_t>(result.index)];
       const View& expected = view(result.view);
@@ -124,6 +133,16 @@ class Run {
       if (slot.scalar_type() != expected.dtype) other_dtype_[expected.buffer] = expected.dtype;
       slot = arranged(slot, expected);
     }
+  }
+  bool take_joined(const Step& step, const at::Stack& results) {
+    std::vector<Tensor> parts;
+    for (const CallResult& result : step.results)
+      parts.push_back(results[static_cast<size_t>(result.index)].toTensor());
+    const View& expected = view(step.joined);
+    Tensor joined = joined_gradient(parts, expected);
+    if (!joined.defined()) return false;
+    buffers_[static_cast<size_t>(expected.buffer)] = std::move(joined);
+    return true;
   }
   // A result with the strides that the plan counts on.
   Tensor arranged(const Tensor& t, const View& v) const {

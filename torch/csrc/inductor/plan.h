@@ -118,7 +118,11 @@ struct Step {
   at::native::reduce::DimMask mask = 0;
   at::Tensor elements; // their shape, strides and dtype, on meta
   int32_t element_size = 0;
-  RowForm row;                  // of a Call
+  RowForm row; // of a Call
+  // Of a Call whose results a later call joins: the view of what that one makes, -1 for others. The
+  // later one does nothing where the results came joined (join.cpp).
+  int32_t joined = -1;
+  bool may_be_joined = false;
   std::shared_ptr<Chain> chain; // with the results in `outputs` and the buffers in `pointers`
 
   std::vector<int32_t> frees; // buffers not needed after this step

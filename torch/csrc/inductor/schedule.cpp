@@ -365,6 +365,7 @@ void schedule(Lowered& lowered, Plan& plan) {
   Scheduler(lowered, plan).run();
   if (lowered.device.is_cpu()) build_chains(plan);
   plan.outputs = std::move(lowered.outputs);
+  if (lowered.device.is_cuda()) join_gradients(plan);
 }
 
 } // namespace torch::inductor

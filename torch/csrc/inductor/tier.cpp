@@ -232,7 +232,7 @@ Waiting& waiting() {
   static Waiting* const kept = new Waiting; // threads may outlive the end of the program
   return *kept;
 }
-std::atomic<bool> any_waiting{false};
+std::atomic<bool> any_waiting{false}, always_tried{false};
 std::atomic<int64_t> hot_after{0}, rejected{0};
 
 } // namespace
@@ -261,6 +261,11 @@ void Tier::heat_more(const TileProgram& program, int64_t elements) {
   any_waiting.store(true, std::memory_order_release);
 }
 
+void Tier::agreed() {
+  if (!always_tried.load(std::memory_order_relaxed))
+    trials_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void Tier::reject() {
   function_.store(nullptr, std::memory_order_release);
   rejected.fetch_add(1);
@@ -273,6 +278,7 @@ std::vector<std::shared_ptr<Tier>> take_waiting() {
   return std::move(waiting().tiers);
 }
 void set_hot_after(int64_t elements) { hot_after.store(elements); }
+void set_always_tried(bool value) { always_tried.store(value); }
 int64_t rejected_kernels() { return rejected.load(); }
 const char* isa_namespace() {
   switch (at::cpu_isa()) {

@@ -44,7 +44,7 @@ class TORCH_API Tier {
   const std::vector<TierOperand>& operands() const { return operands_; }
   const std::string& text() const { return text_; }
   // What a trial found.
-  void agreed() { trials_.fetch_add(1, std::memory_order_relaxed); }
+  void agreed();
   void reject();
   void install(CompiledTile function) { function_.store(function, std::memory_order_release); }
 
@@ -63,6 +63,8 @@ TORCH_API bool kernels_wait();
 TORCH_API std::vector<std::shared_ptr<Tier>> take_waiting();
 // Elements after which a kernel is worth compiling; 0: none is, as long as nobody can.
 TORCH_API void set_hot_after(int64_t elements);
+// Whether compiled kernels run beside the loops for ever, which then give the results.
+TORCH_API void set_always_tried(bool value);
 // Kernels whose bits differed, since the process began.
 TORCH_API int64_t rejected_kernels();
 // The macro CRESSET_ISA of this machine's loops.

@@ -115,11 +115,13 @@ def insert_deferred_runtime_asserts(
         return
     graph = gm.graph
     writer = _Writer(graph, shape_env)
-    for node in list(graph.nodes):
+    nodes = list(graph.nodes)
+    # What the inputs give stands behind the last of them, in their order.
+    body = next(node for node in nodes if node.op != "placeholder")
+    for node in nodes:
         if node.op == "output":
             break
-        place = node if node.op != "placeholder" else _last_placeholder(graph)
-        with graph.inserting_before(place.next):
+        with graph.inserting_before(body if node.op == "placeholder" else node.next):
             for symbol, function, args in _bindings(node):
                 if symbol in writer.known:
                     continue
@@ -127,10 +129,6 @@ def insert_deferred_runtime_asserts(
                 writer.known[symbol] = made
             pending = [ra for ra in pending if not _assert(graph, writer, ra, name, export)]
     gm.recompile()
-
-
-def _last_placeholder(graph: torch.fx.Graph) -> Node:
-    return graph.find_nodes(op="placeholder")[-1]
 
 
 def _assert(graph: torch.fx.Graph, writer: _Writer, deferred: Any, name: str, export: bool) -> bool:

@@ -101,7 +101,8 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 bool init_aot(PyObject* module) {
   PyRef space(PyModule_Create(&definition));
-  return space && PyModule_AddObjectRef(module, "_aot", space.get()) == 0;
+  return space && init_trained(space.get()) &&
+         PyModule_AddObjectRef(module, "_aot", space.get()) == 0;
 }
 
 } // namespace torch::python

@@ -7,5 +7,6 @@
 namespace torch::python {
 
 bool init_aot(PyObject* module);
+bool init_trained(PyObject* module); // torch._C._aot.TrainedFunction
 
 } // namespace torch::python

@@ -170,22 +170,12 @@ struct PyCompiled {
 };
 PyTypeObject CompiledType = type_object("torch._C._inductor.Compiled");
 
-at::IValue input_of(PyObject* o) {
-  if (is_tensor(o)) return tensor_of(o);
-  if (PyBool_Check(o)) return o == Py_True;
-  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
-  if (o == Py_None) return at::IValue();
-  const long long value = PyLong_AsLongLong(o);
-  if (value == -1 && PyErr_Occurred()) throw python_error();
-  return static_cast<int64_t>(value);
-}
-
 std::vector<at::IValue> inputs_of(PyObject* list) {
   if (!PyList_Check(list)) raise_type_error("a compiled graph takes a list of its arguments");
   std::vector<at::IValue> inputs;
   const Py_ssize_t n = PyList_GET_SIZE(list);
   inputs.reserve(static_cast<size_t>(n));
-  for (Py_ssize_t i = 0; i < n; ++i) inputs.push_back(input_of(PyList_GET_ITEM(list, i)));
+  for (Py_ssize_t i = 0; i < n; ++i) inputs.push_back(graph_value(PyList_GET_ITEM(list, i)));
   return inputs;
 }
 
@@ -205,13 +195,16 @@ void free_tier(PyObject* capsule) {
   delete static_cast<SharedTier*>(PyCapsule_GetPointer(capsule, kTierName));
 }
 
-// set_compiler(hook, elements): who is told that kernels wait, and after how many elements they do;
-// None: nobody, and none will.
+// set_compiler(hook, elements, always_tried): who is told that kernels wait, and after how many
+// elements they do; None: nobody, and none will.
 PyObject* py_set_compiler(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* hook = nullptr;
     long long elements = 0;
-    if (!PyArg_ParseTuple(args, "OL:set_compiler", &hook, &elements)) throw python_error();
+    int always_tried = 0;
+    if (!PyArg_ParseTuple(args, "OL|p:set_compiler", &hook, &elements, &always_tried))
+      throw python_error();
+    inductor::set_always_tried(always_tried != 0);
     PyObject* old = compiler_hook;
     compiler_hook = hook == Py_None ? nullptr : Py_NewRef(hook);
     Py_XDECREF(old);
@@ -259,13 +252,11 @@ PyObject* call_compiled(PyObject* self, PyObject* const* args, size_t nargsf, Py
     std::vector<at::IValue> inputs = inputs_of(args[0]);
     // The list gives its references up, so that tensors are freed after their last use.
     check_status(PyList_SetSlice(args[0], 0, PyList_GET_SIZE(args[0]), nullptr));
-    const std::vector<at::IValue> outputs =
-        reinterpret_cast<PyCompiled*>(self)->compiled->run(inputs);
+    const std::vector<at::IValue> outputs = run_compiled_graph(self, inputs);
     PyRef list = checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
     for (size_t i = 0; i < outputs.size(); ++i)
       PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
                       from_ivalue(outputs[i], nullptr).release());
-    if (C10_UNLIKELY(inductor::kernels_wait())) tell_compiler();
     return list.release();
   });
 }
@@ -408,7 +399,8 @@ PyMethodDef functions[] = {
      "build(nodes, outputs, constants, inputs, Node, numbers, record=0, background=False): a "
      "compiled function of a list"},
     {"set_compiler", py_set_compiler, METH_VARARGS,
-     "set_compiler(hook, elements): who compiles kernels that ran over so many elements"},
+     "set_compiler(hook, elements, always_tried=False): who compiles kernels that ran over so many "
+     "elements"},
     {"take_waiting", py_take_waiting, METH_NOARGS, "take_waiting(): [(kernel, text), ...]"},
     {"install", py_install, METH_VARARGS,
      "install(kernel, path, name): a compiled form of a kernel"},
@@ -428,6 +420,31 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 } // namespace
 
+inductor::Compiled* compiled_of(PyObject* o) {
+  if (!PyObject_TypeCheck(o, &CompiledType)) return nullptr;
+  return reinterpret_cast<PyCompiled*>(o)->compiled.get();
+}
+
+void tell_of_waiting_kernels() {
+  if (C10_UNLIKELY(inductor::kernels_wait())) tell_compiler();
+}
+
+at::IValue graph_value(PyObject* o) {
+  if (is_tensor(o)) return tensor_of(o);
+  if (PyBool_Check(o)) return o == Py_True;
+  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
+  if (o == Py_None) return at::IValue();
+  const long long value = PyLong_AsLongLong(o);
+  if (value == -1 && PyErr_Occurred()) throw python_error();
+  return static_cast<int64_t>(value);
+}
+
+std::vector<at::IValue> run_compiled_graph(PyObject* graph, std::vector<at::IValue>& inputs) {
+  std::vector<at::IValue> outputs = reinterpret_cast<PyCompiled*>(graph)->compiled->run(inputs);
+  tell_of_waiting_kernels();
+  return outputs;
+}
+
 bool init_inductor(PyObject* module) {
   CompiledType.tp_basicsize = sizeof(PyCompiled);
   CompiledType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
@@ -437,7 +454,7 @@ bool init_inductor(PyObject* module) {
   CompiledType.tp_getset = compiled_members;
   CompiledType.tp_methods = compiled_methods;
   PyRef space(PyModule_Create(&definition));
-  return space && add_type(space.get(), &CompiledType) &&
+  return space && add_type(space.get(), &CompiledType) && add_flex_functions(space.get()) &&
          PyModule_AddObjectRef(module, "_inductor", space.get()) == 0;
 }
 

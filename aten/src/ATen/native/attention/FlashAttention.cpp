@@ -320,17 +320,28 @@ flash_attention_backward_cpu(const Tensor& grad_out, const Tensor& query, const 
   check_flash(query, key, value, dropout_p);
   const ScalarType dtype = query.scalar_type(), compute = dtype == kDouble ? kDouble : kFloat;
   const Tensor q = query.to(compute), g = grad_out.to(compute);
-  if (tiled_backward_fits(query.size(2), key.size(2))) {
-    const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), key.size(2)};
+  const int64_t group = query.size(1) / key.size(1), keys = key.size(2);
+  // Note [Shared keys]
+  // Each head's gradients are computed apart and added as those of repeated keys would be, so that
+  // programs that repeat keys themselves get the same bits.
+  const auto gather = [&](const Tensor& t, const Tensor& like) {
+    const Tensor rounded = t.to(dtype);
+    if (group == 1) return rounded;
+    const int64_t dim = 2;
+    return at::sum(rounded.reshape({like.size(0), like.size(1), group, like.size(2), like.size(3)}),
+                   IntArrayRef(&dim, 1));
+  };
+  if (tiled_backward_fits(query.size(2), keys)) {
+    const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), keys};
     const Tensor mask = has(attn_mask) ? additive_mask(*attn_mask, compute, sizes) : Tensor();
     const Tensor k = key.to(compute), v = value.to(compute), o = out.to(compute);
     const Tensor lse = logsumexp.to(compute).contiguous();
-    const Tensor dq = detail::empty(q.sizes(), compute), dk = detail::empty(k.sizes(), compute),
-                 dv = detail::empty(v.sizes(), compute);
+    const Tensor dq = detail::empty(q.sizes(), compute),
+                 dk = detail::empty({q.size(0), q.size(1), keys, k.size(3)}, compute),
+                 dv = detail::empty({q.size(0), q.size(1), keys, v.size(3)}, compute);
     tiled_backward({q, k, v, mask, o, lse, scale_of(query, scale), is_causal}, g, dq, dk, dv);
-    return {dq.to(dtype), dk.to(dtype), dv.to(dtype)};
+    return {dq.to(dtype), gather(dk, key), gather(dv, value)};
   }
-  const int64_t group = query.size(1) / key.size(1), keys = key.size(2);
   // Heads that share keys see copies of them.
   const auto spread = [&](const Tensor& t) {
     const Tensor c = t.to(compute);
@@ -338,13 +349,6 @@ flash_attention_backward_cpu(const Tensor& grad_out, const Tensor& query, const 
     return c.unsqueeze(2)
         .expand({c.size(0), c.size(1), group, c.size(2), c.size(3)})
         .reshape({c.size(0), q.size(1), c.size(2), c.size(3)});
-  };
-  const auto gather = [&](const Tensor& t, const Tensor& like) {
-    if (group == 1) return t.to(dtype);
-    const int64_t dim = 2;
-    return at::sum(t.reshape({like.size(0), like.size(1), group, like.size(2), like.size(3)}),
-                   IntArrayRef(&dim, 1))
-        .to(dtype);
   };
   const Tensor k = spread(key), v = spread(value), o = out.to(compute);
   const Tensor lse = logsumexp.to(compute).unsqueeze(-1);

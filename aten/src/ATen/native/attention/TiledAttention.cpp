@@ -9,86 +9,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
-#include <ATen/iter/CpuIsa.h>
 #include <ATen/native/attention/TiledAttention.h>
-#include <ATen/native/attention/TiledLoops.h>
+#include <ATen/native/attention/TiledBlocks.h>
 #include <ATen/native/matmul/gemm/Scratch.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
 namespace {
+using namespace tiles;
 using attention_loops::TiledLoops;
-using attention_loops::TiledTable;
 
 constexpr int64_t kQueries = 64;
 constexpr int64_t kKeys = 128;
 constexpr int64_t kFewQueries = 8;
 constexpr int64_t kScoresOfATask = 1024 * 1024;
-
-const TiledTable& tiled_table() { return CRESSET_BY_ISA(attention_loops::, tiled_table); }
-template <class A> const TiledLoops<A>& loops_of() {
-  if constexpr (std::is_same_v<A, float>)
-    return tiled_table().f32;
-  else
-    return tiled_table().f64;
-}
-
-// The rows of one head.
-template <class A> struct Rows {
-  A* data;
-  int64_t row, column; // strides
-  A& at(int64_t r, int64_t c) const { return data[r * row + c * column]; }
-  Rows from(int64_t first) const { return {data + first * row, row, column}; }
-};
-template <class A> Rows<const A> head_of(const Tensor& t, int64_t b, int64_t h) {
-  const A* data = static_cast<const A*>(t.const_data_ptr());
-  return {data + b * t.stride(0) + h * t.stride(1), t.stride(2), t.stride(3)};
-}
-template <class A> Rows<A> written_head_of(const Tensor& t, int64_t b, int64_t h) {
-  A* data = static_cast<A*>(t.mutable_data_ptr());
-  return {data + b * t.stride(0) + h * t.stride(1), t.stride(2), t.stride(3)};
-}
-
-// to[c][r] = from[r][c] * factor, the rows filled up with zeros to `wide`. In squares, since rows
-// that are far apart in memory share few lines of the cache.
-template <class A> void copy_transposed(Rows<const A> from, int64_t rows, int64_t columns, A factor,
-                                        A* to, int64_t wide) {
-  constexpr int64_t kSquare = 16;
-  for (int64_t r0 = 0; r0 < rows; r0 += kSquare)
-    for (int64_t c0 = 0; c0 < columns; c0 += kSquare) {
-      const int64_t r1 = std::min(rows, r0 + kSquare), c1 = std::min(columns, c0 + kSquare);
-      for (int64_t c = c0; c < c1; ++c)
-        for (int64_t r = r0; r < r1; ++r) to[c * wide + r] = from.at(r, c) * factor;
-    }
-  for (int64_t c = 0; c < columns; ++c) std::fill(to + c * wide + rows, to + (c + 1) * wide, A(0));
-}
-// to[r][c] = from[r][c] * factor, likewise filled up.
-template <class A>
-void copy_rows(Rows<const A> from, int64_t rows, int64_t columns, A factor, A* to, int64_t wide) {
-  for (int64_t r = 0; r < rows; ++r) {
-    A* const line = to + r * wide;
-    const A* const source = from.data + r * from.row;
-    if (from.column == 1)
-      loops_of<A>().scaled_copy(source, columns, factor, line);
-    else
-      for (int64_t c = 0; c < columns; ++c) line[c] = source[c * from.column] * factor;
-    std::fill(line + columns, line + wide, A(0));
-  }
-}
-template <class A>
-void copy_back(const A* from, int64_t wide, int64_t rows, int64_t columns, A factor, Rows<A> to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    A* const line = to.data + r * to.row;
-    const A* const source = from + r * wide;
-    if (to.column == 1)
-      loops_of<A>().scaled_copy(source, columns, factor, line);
-    else
-      for (int64_t c = 0; c < columns; ++c) line[c * to.column] = source[c] * factor;
-  }
-}
 
 template <class A> class Tiled {
  public:
@@ -114,13 +50,12 @@ template <class A> class Tiled {
   }
 
   void backward(const Tensor& grad, const Tensor& dq, const Tensor& dk, const Tensor& dv) const {
-    const int64_t key_heads = o_.key.size(1);
-    const int64_t work = std::max<int64_t>(1, queries_ * keys_ * group_);
+    const int64_t work = std::max<int64_t>(1, queries_ * keys_);
     BlockingRegion region;
-    at::parallel_for(0, o_.query.size(0) * key_heads, std::max<int64_t>(1, 8192 / work),
+    at::parallel_for(0, o_.query.size(0) * heads_, std::max<int64_t>(1, 8192 / work),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t t = begin; t < end; ++t)
-                         backward_head(t / key_heads, t % key_heads, grad, dq, dk, dv);
+                         backward_head(t / heads_, t % heads_, grad, dq, dk, dv);
                      });
   }
 
@@ -224,8 +159,9 @@ template <class A> class Tiled {
     A shift[kQueries], mean[kQueries];             // one of each query
   };
 
-  void backward_head(int64_t b, int64_t kv, const Tensor& grad, const Tensor& dq, const Tensor& dk,
+  void backward_head(int64_t b, int64_t h, const Tensor& grad, const Tensor& dq, const Tensor& dk,
                      const Tensor& dv) const {
+    const int64_t kv = h / group_;
     const int64_t depth = padded(depth_), width = padded(width_);
     const int64_t of_head = keys_ * (depth + width), of_block = kQueries * 2 * (depth + width);
     gemm::Scratch memory(
@@ -243,11 +179,10 @@ template <class A> class Tiled {
     copy_rows(head_of<A>(o_.key, b, kv), keys_, depth_, A(1), room.key, depth);
     copy_rows(head_of<A>(o_.value, b, kv), keys_, width_, A(1), room.value, width);
     std::fill(room.dk, room.dk + of_head, A(0));
-    for (int64_t h = kv * group_; h < (kv + 1) * group_; ++h)
-      for (int64_t first = 0; first < queries_; first += kQueries)
-        backward_block(b, h, first, grad, dq, room);
-    copy_back(room.dk, depth, keys_, depth_, A(1), written_head_of<A>(dk, b, kv));
-    copy_back(room.dv, width, keys_, width_, A(1), written_head_of<A>(dv, b, kv));
+    for (int64_t first = 0; first < queries_; first += kQueries)
+      backward_block(b, h, first, grad, dq, room);
+    copy_back(room.dk, depth, keys_, depth_, A(1), written_head_of<A>(dk, b, h));
+    copy_back(room.dv, width, keys_, width_, A(1), written_head_of<A>(dv, b, h));
   }
 
   // The block's queries and gradients, and per query the logarithm and sum(grad * out).

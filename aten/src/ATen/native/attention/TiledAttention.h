@@ -1,7 +1,7 @@
 // Attention of blocks of queries, for queries enough to fill registers: the scores lie with the
 // queries side by side, so that keys and values are read where they are, a softmax is arithmetic on
 // whole registers, and no operand is packed (Note [Scores by keys] in TiledAttention.cpp). A task
-// is a block of queries of one head forward, and a head of keys backward; its order is fixed.
+// is a block of queries of one head forward, and a head backward; its order is fixed.
 #pragma once
 #include <cstdint>
 
@@ -25,7 +25,8 @@ struct TiledOperands {
 };
 // Fills `out` and `logsumexp`.
 void tiled_forward(const TiledOperands& operands);
-// Fills the gradients from that of `out`.
+// Fills the gradients from that of `out`; those of keys and values have a head for each of the
+// queries.
 void tiled_backward(const TiledOperands& operands, const Tensor& grad, const Tensor& dq,
                     const Tensor& dk, const Tensor& dv);
 

@@ -1,0 +1,132 @@
+"""Operators of a program that write to their arguments, inside of compiled functions: results, and
+what is written, are those of eager code however values are shared, and copies are made only where
+the old value is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+import torch
+from torch import Tensor, fx
+from torch._dynamo.utils import ReinplaceCounters
+from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+aten = torch.ops.aten
+
+
+@torch.library.custom_op("test_reinplace::grow", mutates_args={"x", "y"})
+def grow(x: Tensor, y: Tensor) -> None:
+    x.add_(1)
+    y.mul_(2)
+
+
+def both_made_here(a):
+    t, u = a + 1, a * 2
+    grow(t, u)
+    return t + u
+
+
+def view_read_afterwards(a):
+    t, u = a + 1, a * 3
+    v = t.view(-1)
+    grow(t, u)
+    return v, u, t
+
+
+def twice_the_other_way_round(a):
+    t = a + 1
+    u, w = t * 2, t.sum()
+    grow(t, u)
+    grow(u, t)
+    return t, u, w
+
+
+def input_is_written(a):
+    grow(a, a + 3)
+    return a + 1
+
+
+def part_is_written(a):
+    t, u = a + 1, a * 2
+    s = t[:2]
+    grow(s, u)
+    return t, s
+
+
+def old_value_is_kept(a):
+    t, u = a + 1, a * 2
+    keep = t * 1
+    grow(t, u)
+    return keep, t.sin()
+
+
+def transposed_input(a):
+    b = a.t()
+    u = torch.zeros_like(b)
+    grow(b, u)
+    return u, a * 2
+
+
+def copies_of_one_value(a):
+    t = a + 1
+    x, y = t.clone(), t.clone()
+    grow(x, y)
+    grow(y, x)
+    return x, y
+
+
+def copy_and_original_are_returned(a):
+    t = a + 1
+    x = t.clone()
+    grow(x, a * 1)
+    return x, t
+
+
+# By function: how many copies its graph keeps.
+CASES: dict[Callable, int] = {
+    both_made_here: 0,
+    view_read_afterwards: 0,
+    twice_the_other_way_round: 0,
+    input_is_written: 0,
+    part_is_written: 1,
+    old_value_is_kept: 0,
+    transposed_input: 1,
+    copies_of_one_value: 2,  # those of the function itself
+    copy_and_original_are_returned: 1,
+}
+
+
+def _compiled(fn: Callable, a: Tensor) -> tuple[object, int]:
+    seen = []
+
+    def inner(gm: fx.GraphModule, inputs: Sequence[object], **kwargs: object):
+        run = compile_fx_inner(gm, inputs, **kwargs)
+        seen.append(sum(n.target is aten.clone.default for n in gm.graph.nodes))
+        return run
+
+    def backend(gm: fx.GraphModule, inputs: Sequence[object]):
+        return compile_fx(gm, inputs, inner_compile=inner)
+
+    torch._dynamo.reset()
+    return torch.compile(fn, backend=backend, fullgraph=True)(a), sum(seen)
+
+
+@pytest.mark.parametrize("fn", CASES, ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize("shape", [(4, 5), (3, 3), (1, 1)])
+def test_results_are_those_of_eager_code(fn: Callable, shape: tuple) -> None:
+    a = torch.randn(shape)
+    b = a.clone()
+    want = fn(a)
+    got, copies = _compiled(fn, b)
+    found, wanted = (v if isinstance(v, tuple) else (v,) for v in (got, want))
+    assert all(torch.equal(p, q) for p, q in zip(found, wanted, strict=True))
+    assert torch.equal(a, b)
+    assert copies <= CASES[fn]
+
+
+def test_nothing_is_missed_where_no_copy_is_made() -> None:
+    ReinplaceCounters.clear()
+    _compiled(both_made_here, torch.ones(3, 2))
+    assert ReinplaceCounters.get_total_missed() == 0
