@@ -3,6 +3,7 @@ compare by code of the program, state that functions keep, exceptions that are b
 
 import abc
 import collections
+import copy
 import functools
 import itertools
 import operator
@@ -363,3 +364,31 @@ def test_keywords_that_are_numbers_raise_with_symbolic_numbers_too():
     compiled = torch.compile(program, backend="eager")
     for n in (3, 4, 5):
         assert compiled(torch.ones(1), n)[0] == ("TypeError", "keywords must be strings")
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_marks_of_sizes_inside_of_compiled_code_are_an_error(fullgraph):
+    def program(x):
+        torch._dynamo.mark_dynamic(x, 0)
+        return x * x
+
+    torch._dynamo.reset()
+    with pytest.raises(AssertionError, match="Attempt to trace forbidden callable"):
+        torch.compile(program, backend="eager", fullgraph=fullgraph)(torch.ones(3))
+
+
+def test_dictionary_of_an_object_is_copied_whole():
+    class Settings:
+        def __init__(self):
+            self.sizes, self.name = [1, 2], "a"
+
+    def program(x, settings):
+        copied = copy.deepcopy(settings.__dict__)
+        copied["sizes"].append(3)
+        return x + len(copied["sizes"]), copied
+
+    torch._dynamo.reset()
+    settings = Settings()
+    out, copied = torch.compile(program, backend="eager", fullgraph=True)(torch.ones(1), settings)
+    assert (out.item(), copied) == (4.0, {"sizes": [1, 2, 3], "name": "a"})
+    assert settings.sizes == [1, 2]

@@ -131,11 +131,11 @@ class Interrupt:
                 raise KeyboardInterrupt
 
 
-def interrupted(at: int) -> int:
-    """Compiles and raises at that call; how many there were."""
+def interrupted(tracer: Interrupt) -> int:
+    """Compiles and raises where the tracer says; how many places there were."""
     torch._dynamo.reset()
     compiled = torch.compile(program, backend="eager")
-    tracer, before = Interrupt(at), sys.gettrace()
+    before = sys.gettrace()
     sys.settrace(tracer)
     try:
         compiled(X, Holder())
@@ -150,10 +150,70 @@ def interrupted(at: int) -> int:
 def test_interrupt_while_contexts_of_a_compilation_are_left_leaves_nothing() -> None:
     wanted = program(X, Holder())
     before = state()
-    for at in range(1, interrupted(0) + 1):
-        interrupted(at)
+    for at in range(1, interrupted(Interrupt(0)) + 1):
+        interrupted(Interrupt(at))
         assert state() == before, at
     assert torch.equal(torch.compile(program, backend="eager")(X, Holder()), wanted)
+
+
+class InterruptAtLine(Interrupt):
+    """A tracer that raises before a line of the compiler, whichever function it is in."""
+
+    def __call__(self, frame: types.FrameType, event: str, arg: object) -> Callable | None:
+        own = os.sep + "torch" + os.sep in frame.f_code.co_filename
+        if event == "line" and own:
+            self.count += 1
+            if self.count == self.at:
+                raise KeyboardInterrupt
+        return self if own else None
+
+
+@pytest.mark.slow
+def test_interrupt_before_any_line_of_a_compilation_leaves_nothing() -> None:
+    wanted = program(X, Holder())
+    before = state()
+    last = interrupted(InterruptAtLine(0))
+    for i in range(100):
+        at = 1 + last * i // 100
+        interrupted(InterruptAtLine(at))
+        assert state() == before, at
+    assert torch.equal(torch.compile(program, backend="eager")(X, Holder()), wanted)
+
+
+def test_signal_at_any_moment_of_a_compilation_leaves_nothing() -> None:
+    # In a process of its own: what a handler breaks here must not reach other tests.
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def interrupt_at_many_moments() -> None:
+    def handler(number: int, frame: types.FrameType | None) -> None:
+        raise Alarm
+
+    signal.signal(signal.SIGALRM, handler)
+    wanted = program(X, Holder())
+    torch.compile(program, backend="eager")(X, Holder())
+    before, hits = state(), 0
+    torch._dynamo.reset()
+    start = time.perf_counter()
+    torch.compile(program, backend="eager")(X, Holder())
+    whole = time.perf_counter() - start
+    # Some come too late where the machine is busy, and some are dropped inside of finalizers.
+    for i in range(300):
+        torch._dynamo.reset()
+        compiled = torch.compile(program, backend="eager")
+        signal.setitimer(signal.ITIMER_REAL, whole * (i % 60 + 1) / 60)
+        try:
+            compiled(X, Holder())
+        except Alarm:
+            hits += 1
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        assert state() == before, (state(), before)
+        assert torch.equal(compiled(X, Holder()), wanted)
+        if hits == 60:
+            break
+    assert hits > 20
 
 
 def test_signal_in_the_middle_of_compiled_code_is_the_programs_exception(alarms: None) -> None:
@@ -581,6 +641,61 @@ def test_error_of_a_graph_has_the_callers_context_and_leaves_the_function_usable
     assert torch.equal(compiled(X, good), fn(X, good))
 
 
+def under_no_grad(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return x[i] * 2
+
+
+def under_a_mode(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    with torch.set_grad_enabled(False):
+        y = x[i]
+    return y + 1
+
+
+def under_autocast(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return x[i] * 2
+
+
+def under_vmap(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    return torch.vmap(lambda row: x[i] * row)(x)
+
+
+def under_grad(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    return torch.func.grad(lambda a: (x[i].sum() * a).sum())(x)
+
+
+def after_a_switch(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    torch.set_grad_enabled(False)
+    y = x[i]
+    torch.set_grad_enabled(True)
+    return y
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [under_no_grad, under_a_mode, under_autocast, under_vmap, under_grad, after_a_switch],
+    ids=lambda fn: fn.__name__,
+)
+def test_error_of_a_graph_leaves_the_contexts_it_is_in(fn: Callable) -> None:
+    def settings() -> tuple:
+        levels = torch._C._functorch._level_kinds()
+        hooks = torch._C._autograd._saved_tensors_hooks_is_enabled()
+        torch.autocast_increment_nesting()
+        casts = torch.is_autocast_enabled("cpu"), torch.autocast_decrement_nesting()
+        return torch.is_grad_enabled(), casts, levels, hooks
+
+    compiled = torch.compile(fn, backend="eager", fullgraph=True)
+    found = []
+    for call in (fn, compiled):
+        call(X, torch.tensor([0, 1]))
+        with pytest.raises(IndexError):
+            call(X, torch.tensor([0, 9]))
+        found.append(settings())
+        torch.set_grad_enabled(True)
+    assert found[0] == found[1]
+
+
 def test_traceback_of_an_error_names_the_programs_function_after_a_break() -> None:
     def fails(x: torch.Tensor) -> torch.Tensor:
         torch._dynamo.graph_break()
@@ -736,3 +851,7 @@ def test_compiled_functions_called_while_the_process_ends() -> None:
         del kept
     """
     assert said(text).splitlines() == ["del 3.0", "atexit 6.0"]
+
+
+if __name__ == "__main__":
+    interrupt_at_many_moments()

@@ -115,6 +115,23 @@ def test_lazy_layer_gets_its_shape_while_it_is_compiled():
     assert torch.equal(first, net(torch.ones(4, 3)))
 
 
+def test_mode_sees_operators_whose_left_operand_is_a_number():
+    class Through(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def fn(x, n):
+        with Through():
+            parts = [20 + x, 3 - x, 4 * x, 5 / x, 7 // x, 7 % x, 2**x, x > 1, x >= 1, x < 1, x <= 1]
+            return [*parts, 6 & n, 6 | n, 6 ^ n, 1 << n, 64 >> n]
+
+    n = torch.tensor([1, 2, 5])
+    for got, want in zip(
+        torch.compile(fn, backend="eager", fullgraph=True)(X, n), fn(X, n), strict=True
+    ):
+        assert torch.equal(got, want) and got.dtype == want.dtype
+
+
 def test_weak_reference_is_followed_and_made():
     class Part:
         value = 3

@@ -59,3 +59,13 @@ def test_a_wrong_dimension_raises_as_in_eager():
 
     with pytest.raises(ValueError, match="in_dim=5"):
         torch.compile(program, backend="eager")(X)
+
+
+def test_function_called_first_under_a_transform_is_compiled_later():
+    counter = torch._dynamo.testing.CompileCounter()
+    fn = torch.compile(lambda x: x.sin() + 1, backend=counter)
+    x = torch.randn(3, 4)
+    for transform in (torch.vmap, lambda f: torch.func.grad(lambda v: f(v).sum())):
+        transform(fn)(x)
+    assert torch.equal(fn(x), x.sin() + 1)
+    assert counter.frame_count == 1

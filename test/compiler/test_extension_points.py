@@ -163,3 +163,39 @@ def test_custom_operator_whose_result_shares_memory_with_an_input_is_refused() -
 def test_settings_of_tests_are_accepted() -> None:
     with config.patch("test_configs.runtime_triton_dtype_assert", True):
         assert config.test_configs.runtime_triton_dtype_assert
+
+
+@torch.library.custom_op("test_extension_points::shifted", mutates_args=())
+def shifted(x: torch.Tensor, by: float = 1.0) -> torch.Tensor:
+    return x + by
+
+
+@shifted.register_fake
+def _(x, by=1.0):
+    return torch.empty_like(x)
+
+
+def test_custom_operator_is_called_by_its_own_object_without_a_break() -> None:
+    torch._dynamo.reset()
+    x = torch.ones(3)
+    seen = []
+
+    def backend(gm, inputs):
+        seen.extend(n.target for n in gm.graph.nodes if n.op == "call_function")
+        return gm
+
+    run = torch.compile(lambda x: shifted(x, by=2.0) * shifted(x), backend=backend, fullgraph=True)
+    assert torch.equal(run(x), torch.full((3,), 6.0))
+    assert seen.count(torch.ops.test_extension_points.shifted.default) == 2
+
+
+def test_value_that_is_to_be_in_memory_is_part_of_the_graph() -> None:
+    from torch._inductor import test_operators
+
+    torch._dynamo.reset()
+    x = torch.randn(3, requires_grad=True)
+    run = torch.compile(lambda x: test_operators.realize(x.sin()).cos(), fullgraph=True)
+    found = run(x)
+    assert torch.equal(found, x.sin().cos())
+    (grad,) = torch.autograd.grad(found.sum(), x)
+    torch.testing.assert_close(grad, -x.sin().sin() * x.cos())

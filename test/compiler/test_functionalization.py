@@ -389,3 +389,17 @@ def test_tensor_of_numbers_may_be_written_inside_of_functionalize():
         return made
 
     assert torch.func.functionalize(f)(torch.ones(2)).tolist() == [2.0, 3.0]
+
+
+def test_one_hot_inside_of_the_mode_looks_at_no_values():
+    classes = torch.tensor([0, 3, 1])
+
+    def inside(given):
+        with FunctionalTensorMode():
+            found = torch.nn.functional.one_hot(FunctionalTensor.to_functional(given), 4)
+        return FunctionalTensor.from_functional(found)
+
+    wanted = torch.eye(4, dtype=torch.int64)[classes]
+    assert torch.equal(inside(classes), wanted)
+    graph = make_fx(inside)(classes)
+    assert torch.equal(graph(classes.flip(0)), wanted.flip(0))

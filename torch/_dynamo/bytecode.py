@@ -123,11 +123,15 @@ class Program:
         return [known[mask] for mask in live]
 
     def in_loop(self, index: int) -> bool:
-        """Whether a jump behind or at the instruction leads back before or to it."""
-        for i in range(index, len(self.instructions)):
-            target = self.instructions[i].target
-            if target is not None and self.index[id(target)] <= index and i >= index:
+        """Whether the instruction may run again after it ran."""
+        todo, seen = self.successors(index)[:], set()
+        while todo:
+            place = todo.pop()
+            if place == index:
                 return True
+            if place not in seen and place < len(self.instructions):
+                seen.add(place)
+                todo += self.successors(place)
         return False
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import functools
 import logging
 import os
 import sys
@@ -80,7 +81,7 @@ class ConvertFrame:
         values: dict[str, object],
         cache: CodeCache,
         asked_for: bool = False,
-    ) -> CompiledEntry | None:
+    ) -> CompiledEntry | bool | None:
         # What was given to torch.compile is compiled wherever it comes from.
         if not asked_for and trace_rules.should_skip_code(code, fn_globals):
             return None
@@ -98,7 +99,8 @@ class ConvertFrame:
             except SkipFrame as reason:
                 log.debug("%s runs as it is: %s", code.co_name, reason)
                 metrics.fail_type, metrics.fail_reason = "SkipFrame", str(reason)
-                return None
+                # Under a transform tensors are of its own kind: a call without may be compiled.
+                return False if torch._C._functorch._level_kinds() else None
             except Exception as error:
                 failed = _as_dynamo_error(error)
                 _record(failed, code, fn_globals, closure, values)
@@ -147,6 +149,8 @@ class ConvertFrame:
         closure: tuple[types.CellType, ...] | None,
         values: dict[str, object],
     ) -> tuple[Region | None, RegionFrame | None]:
+        if not _is_inductor(self.backend):
+            return None, None  # without loading what keeps frames
         from torch._dynamo import regions
 
         region = regions.open_region(code, self.backend, self.fullgraph, self.dynamic)
@@ -212,6 +216,12 @@ class ConvertFrame:
             guard_filters.apply(self.guard_filter_fn, found.out, fn_globals)
         if self.guard_export_fn is not None:
             self.guard_export_fn(guard_filters.exported(found.out))
+
+
+def _is_inductor(backend: Callable) -> bool:
+    if isinstance(backend, functools.partial):
+        backend = backend.func
+    return getattr(backend, "__module__", None) == "torch._dynamo.backends.inductor"
 
 
 # Errors that reach the program as they are.

@@ -25,7 +25,7 @@ from torch._C._dynamo.eval_frame import (
     reset_code,
     skip_code,
 )
-from torch._dynamo import config
+from torch._dynamo import config, exc
 from torch._dynamo.backends.registry import lookup_backend
 
 __all__ = [
@@ -95,6 +95,21 @@ def _forget_other_threads() -> None:
 os.register_at_fork(after_in_child=_forget_other_threads)
 
 
+def _settings() -> _c.ThreadSettings:
+    """What a compilation changes in its thread and process. Each part of it is put back where it
+    was changed; but the handler of a signal may raise while that is under way."""
+    from torch import _guards
+    from torch._dynamo import utils
+
+    local = _guards._local
+    attributes = (
+        (local, "tracing_context"),
+        (local, "compile_context"),
+        (torch.compiler, "_is_compiling_flag"),
+    )
+    return _c.ThreadSettings(attributes, utils.current_stages)
+
+
 class FrameCompiler:
     """What the entry calls when no compiled form fits: asks the stance, the settings and the
     limits, then compiles. One belongs to each torch.compile."""
@@ -146,14 +161,12 @@ class FrameCompiler:
     ) -> CompiledEntry | bool | None:
         if config.disable or (_is_layer(fn_globals, values) and code not in self.wrapped):
             return False
-        from torch._dynamo.thread_settings import ThreadSettings
-
         backend = _stance.backend or self.backend
         before = list(cache.entries)
         # Some of the settings are the process's: they are noted and put back while no other thread
         # compiles.
         with _compiling:
-            settings = ThreadSettings()
+            settings = _settings()
             try:
                 if before != cache.entries:
                     found = _made_meanwhile(code, closure, values, cache, backend)
@@ -164,9 +177,11 @@ class FrameCompiler:
                     # Before another thread comes to ask.
                     cache.entries.insert(0, made)
                 return made
-            except BaseException:
-                settings.put_back()
+            except BaseException as error:
+                exc.close_contexts(error)
                 raise
+            finally:
+                settings.put_back()
 
     def _compile(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import traceback
 import zlib
@@ -17,6 +18,10 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 class TorchDynamoException(RuntimeError):
     """What all of them are."""
+
+
+class ForbiddenCallable(TorchDynamoException, AssertionError):
+    """A function was called that must not be called in compiled code."""
 
 
 class InvalidBackend(TorchDynamoException):
@@ -132,7 +137,7 @@ class BackendCompilerFailed(TorchDynamoException):
         self.backend_name = name
         self.inner_exception = inner_exception
         kind = type(inner_exception).__name__
-        super().__init__(f"backend={name!r} raised:\n{kind}: {inner_exception}")
+        super().__init__(f"backend={name!r} raised:\n{kind}: {inner_exception}\n{_more()}")
 
 
 class FailOnRecompileLimitHit(TorchDynamoException):
@@ -267,6 +272,30 @@ def forget_frames(error: BaseException | None, handled: BaseException | None) ->
         error = error.__cause__ or error.__context__
 
 
+_OF_CONTEXTS = {
+    getattr(contextlib._GeneratorContextManager, name).__code__
+    for name in ("__enter__", "__exit__")
+}
+
+
+def close_contexts(error: BaseException) -> None:
+    """Ends generators of contexts that an exception left halfway, as the handler of a signal may.
+    Otherwise each would put back what it changed when the exception is freed: long after."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        found = pending.pop()
+        if found is None or id(found) in seen:
+            continue
+        seen.add(id(found))
+        pending += [found.__cause__, found.__context__]
+        link = found.__traceback__
+        while link is not None:
+            if link.tb_frame.f_code in _OF_CONTEXTS:
+                link.tb_frame.clear()
+            link = link.tb_next
+
+
 def format_user_stack(frames: list[traceback.FrameSummary]) -> str:
     """The user's lines, as a traceback shows them."""
     return "".join(traceback.StackSummary.from_list(frames).format())
@@ -279,6 +308,11 @@ _MORE = (
 )
 
 
+def _more() -> str:
+    """How to see more of an error, for those who do not see all yet."""
+    return "" if os.environ.get("TORCHDYNAMO_VERBOSE") else _MORE
+
+
 def with_user_code(error: Exception, frames: list[traceback.FrameSummary]) -> None:
     """Adds the user's lines to the message of an error."""
     if not getattr(error, "real_stack", None):
@@ -287,5 +321,4 @@ def with_user_code(error: Exception, frames: list[traceback.FrameSummary]) -> No
         if not text.endswith("\n"):
             text += "\n"
         lines = " " + format_user_stack(frames)
-        more = "" if os.environ.get("TORCHDYNAMO_VERBOSE") else _MORE
-        error.args = (f"{text}\nfrom user code:\n{lines}{more}", *error.args[1:])
+        error.args = (f"{text}\nfrom user code:\n{lines}{_more()}", *error.args[1:])

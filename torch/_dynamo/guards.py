@@ -364,6 +364,10 @@ def build(
 ) -> tuple[RootGuardManager, list[str]]:
     """The guard tree of a trace, and its conditions in words."""
     builder = tree_of(code, fn_globals, out.guards.values(), out.tensor_sources, out.distinct)
+    _add_classes(builder, out)
+    for name in sorted(out.builtins_read):
+        names = builder.root.globals_dict_manager(fn_globals, "G")
+        names.add_dict_contains_guard(False, name, [f"{name!r} not in G"])
     _add_shapes(builder, out)
     if out.uses_transforms():
         state = out.transforms
@@ -403,6 +407,16 @@ def tree_of(
         _guards.install_no_object_aliasing_guard(managers, names, [text])
         builder.texts.append(text)
     return builder
+
+
+def _add_classes(builder: GuardBuilder, out: OutputGraph) -> None:
+    """What the trace found in classes of the program, as one condition."""
+    from torch._dynamo.variables import user_defined
+
+    rows = user_defined.rows_of_reads(out.class_reads)
+    if rows:
+        text = f"unchanged classes: {', '.join(cls.__qualname__ for cls, *_ in rows)}"
+        builder.root.add_class_reads_guard(rows, user_defined._MISSING, user_defined.OWNED, [text])
 
 
 def _same_transforms(state: list[tuple], frame: object) -> bool:

@@ -23,10 +23,11 @@ from torch._dynamo.exc import (
 )
 from torch._dynamo.guards import GuardRecord
 from torch._dynamo.side_effects import SideEffects
-from torch._dynamo.source import GlobalSource
+from torch._dynamo.source import AttrSource, GlobalSource
 from torch._dynamo.utils import dynamo_timed
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.ctx_manager import IN_GRAPH, leaving
 from torch._dynamo.variables.function_modes import takes_over, without_modes
 from torch._dynamo.variables.functions import CellVariable
 from torch._dynamo.variables.lists import (
@@ -37,7 +38,7 @@ from torch._dynamo.variables.lists import (
 )
 from torch._dynamo.variables.misc import UnknownVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
-from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+from torch._dynamo.variables.user_defined import UserDefinedObjectVariable, instance_dict
 from torch._functorch import pyfunctorch
 from torch._guards import TracingContext
 from torch._subclasses import fake_tensor
@@ -136,8 +137,14 @@ class OutputGraph:
         self.shape_sources: list[tuple[object, Source, object]] = []
         # Context managers that are open, the outermost first.
         self.contexts: list[VariableTracker] = []
+        # Settings that the program changed without a context: they stay when something fails.
+        self.lasting_modes: set[VariableTracker] = set()
         # Where the trace found a class: objects it makes read its attributes there.
         self.class_sources: dict[type, Source] = {}
+        # What the trace found in classes: names and values.
+        self.class_reads: dict[type, dict[str, object]] = {}
+        # Names that were builtins, for want of a global variable.
+        self.builtins_read: set[str] = set()
         # Generators that the traced program made.
         self.generators: list[GeneratorVariable] = []
         # Function modes: those open now, and those open before.
@@ -210,6 +217,9 @@ class OutputGraph:
         if found is None:
             found = self._cells[id(real)] = CellVariable(name, None, real, source)
             self.keep.append(real)
+        elif source is not None and found.source is not None and source != found.source:
+            # Code that was traced for one variable is wrong where there are two.
+            self.guard(source, "OBJECT_ALIASING", found.source)
         return found
 
     def note_orphan(self, vt: VariableTracker) -> VariableTracker:
@@ -231,9 +241,29 @@ class OutputGraph:
         for cls, found in by_class.items():
             sources = list(dict.fromkeys(vt.source for vt in found))
             matters = cls in self.compared or any(id(vt) in changed for vt in found)
-            if len(sources) > 1 and matters:
+            if matters:
                 groups.append(sources)
-        return groups
+        cells = [cell for cell in self._cells.values() if cell.source is not None]
+        if any(cell.changed for cell in cells):
+            groups.append(list(dict.fromkeys(cell.source for cell in cells)))
+        groups.append(self._dictionaries_beside(by_class.get(dict, []), changed))
+        return [group for group in groups if len(group) > 1]
+
+    def _dictionaries_beside(self, dicts: list[VariableTracker], changed: set[int]) -> list[Source]:
+        """Sources of dictionaries, and of those that objects have as their own, where some of them
+        changes. Modules are left out, which are many and whose tables nobody passes beside them."""
+        if not dicts:
+            return []
+        objects = [
+            self.known[id(value)]
+            for value in self.keep
+            if id(instance_dict(value)) in self.own_dicts and not isinstance(value, torch.nn.Module)
+        ]
+        owners = [vt for vt in objects if vt.source is not None]
+        if not owners or not any(id(vt) in changed for vt in (*dicts, *owners)):
+            return []
+        own = [AttrSource(vt.source, "__dict__") for vt in owners]
+        return list(dict.fromkeys([*(vt.source for vt in dicts), *own]))
 
     # ---- nodes
 
@@ -563,6 +593,8 @@ class OutputGraph:
         values = tuple([vt.as_proxy() for vt in cg.outputs])
         self.graph.output(values)
         compiled = self._compile(tx)
+        if self.enters_contexts():
+            compiled = leaving(compiled)
         if self.open_modes:
             compiled = without_modes(compiled)
         if self.has_break:
@@ -571,6 +603,10 @@ class OutputGraph:
         names = "".join(f"__o{i}, " for i in range(len(cg.outputs)))
         call = cg.graph_call(compiled, self.inputs)
         return [f"({names}) = {call}" if names else call]
+
+    def enters_contexts(self) -> bool:
+        """Whether the graph is inside of contexts of the program for a while."""
+        return not self.lasting_modes and any(n.target in IN_GRAPH for n in self.graph.nodes)
 
     def graph_calls_needed(self, cg: Codegen) -> bool:
         """Whether the graph does anything."""

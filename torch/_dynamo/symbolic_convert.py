@@ -415,6 +415,8 @@ def load_global(self: Frame, name: str) -> VariableTracker:
     names = names if isinstance(names, dict) else names.__dict__
     if name not in names:
         raise_error(self, NameError, f"name {name!r} is not defined")
+    if self.globals is self.out.root_globals:
+        self.out.builtins_read.add(name)
     return VariableTracker.build(self, names[name])
 
 

@@ -39,7 +39,14 @@ from torch._dynamo.source import (
     is_of_module,
 )
 from torch._dynamo.symbolic_convert import Frame
-from torch._dynamo.variables import builder, ctx_manager, function_modes, higher_order_ops, pytree  # noqa: F401
+from torch._dynamo.variables import (  # noqa: F401
+    builder,
+    ctx_manager,
+    function_modes,
+    higher_order_ops,
+    pytree,
+    user_defined,
+)
 from torch._dynamo.variables import torch as torch_rules  # noqa: F401
 from torch._dynamo.variables.base import LazyVariableTracker, VariableTracker
 from torch._dynamo.variables.functions import CellVariable
@@ -513,7 +520,7 @@ def _attempt(
     )
     made: Translation | None = None
     try:
-        with _settings(), tracing(out.tracing_context):
+        with _settings(out), tracing(out.tracing_context):
             function_modes.take_over_open_modes(frame)
             made = _traced(frame, out, code, closure, values)
             return made
@@ -580,14 +587,20 @@ def _traced(
 class _settings:
     """Puts back the settings of the process that a trace changes."""
 
+    def __init__(self, out: OutputGraph) -> None:
+        self.reads = out.class_reads
+
     def __enter__(self) -> None:
         self.grad = torch.is_grad_enabled()
+        self.outer_reads = user_defined.class_reads
+        user_defined.class_reads = self.reads
         self.depth = len(torch._C._functorch._level_kinds())
         self.limit = sys.getrecursionlimit()
         sys.setrecursionlimit(decorators.recursion_limit or max(self.limit, 8000))
 
     def __exit__(self, *error: object) -> None:
         torch._C._set_grad_enabled(self.grad)
+        user_defined.class_reads = self.outer_reads
         sys.setrecursionlimit(self.limit)
         # Levels of transforms that a trace opened and did not come to close.
         for kind in reversed(torch._C._functorch._level_kinds()[self.depth :]):

@@ -396,24 +396,36 @@ def _shown_to_profiler(key: str) -> contextlib.AbstractContextManager:
     return torch.autograd.profiler.record_function(f"{key} (dynamo_timed)")
 
 
-@contextlib.contextmanager
-def dynamo_timed(
-    key: str, phase_name: str | None = None, log_pt2_compile_event: bool = False, **metadata: object
-) -> Iterator[None]:
+class dynamo_timed(contextlib.ContextDecorator):
     """Notes how long a phase takes."""
-    begun = time.perf_counter()
-    current_stages.append(phase_name or key)
-    _trace_event(key, "B")
-    try:
-        with _shown_to_profiler(key):
-            yield
-    finally:
+
+    def __init__(
+        self,
+        key: str,
+        phase_name: str | None = None,
+        log_pt2_compile_event: bool = False,
+        **metadata: object,
+    ) -> None:
+        self.key, self.phase_name = key, phase_name
+
+    def _recreate_cm(self) -> dynamo_timed:
+        return dynamo_timed(self.key, self.phase_name)
+
+    def __enter__(self) -> None:
+        self.begun = time.perf_counter()
+        current_stages.append(self.phase_name or self.key)
+        _trace_event(self.key, "B")
+        self.shown = _shown_to_profiler(self.key)
+        self.shown.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.shown.__exit__(*error)
         current_stages.pop()
-        _trace_event(key, "E")
-        spent = time.perf_counter() - begun
-        compilation_time_metrics.setdefault(key, []).append(spent)
-        if phase_name is not None:
-            frame_phase_timing["total"][phase_name] += spent
+        _trace_event(self.key, "E")
+        spent = time.perf_counter() - self.begun
+        compilation_time_metrics.setdefault(self.key, []).append(spent)
+        if self.phase_name is not None:
+            frame_phase_timing["total"][self.phase_name] += spent
 
 
 def _trace_event(name: str, phase: str) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from torch import fx
 
 _ENTRY_POINTS = "torch_dynamo_backends"
+# What the backend for ONNX Runtime needs.
+_ONNX = ("onnx", "onnxscript", "onnxruntime")
 # Names of PyTorch whose compilers are not here: they are known, and asking for one says so.
 _ABSENT = frozenset("cudagraphs onnxrt openxla openxla_eval tvm tensorrt ts aot_ts".split())
 
@@ -124,7 +126,16 @@ def _import_own() -> None:
 @functools.cache
 def _lazy_import() -> None:
     _import_own()
+    _import_onnxrt()
     _discover_entrypoint_backends()
+
+
+def _import_onnxrt() -> None:
+    """Registers the backend for ONNX Runtime if its packages are installed."""
+    from importlib.util import find_spec
+
+    if all(find_spec(name) is not None for name in _ONNX):
+        from torch._dynamo.backends import onnxrt  # noqa: F401  (it registers)
 
 
 @functools.cache

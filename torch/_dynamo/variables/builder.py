@@ -188,7 +188,9 @@ def _may_be_symbol(value: int | float) -> bool:
     if type(value) is float:
         # A symbol that is zero would hold for both zeros.
         return not config.specialize_float and math.isfinite(value) and value != 0
-    return type(value) is int and not config.specialize_int
+    # Symbols are numbers of 64 bits.
+    fits = type(value) is int and -(2**62) <= value < 2**62
+    return fits and not config.specialize_int
 
 
 def _item(tx: Frame, value: object, source: Source | None, key: object) -> VariableTracker:

@@ -663,6 +663,8 @@ def _deepcopy(
 
 
 def _deep(tx: Frame, vt: VariableTracker, memo: dict[int, VariableTracker]) -> VariableTracker:
+    from torch._dynamo.variables.misc import InstanceDictVariable
+
     vt = vt.realize()
     found = memo.get(id(vt))
     if found is not None:
@@ -676,7 +678,7 @@ def _deep(tx: Frame, vt: VariableTracker, memo: dict[int, VariableTracker]) -> V
         return made
     if type(vt) is TupleVariable:
         return TupleVariable([_deep(tx, item, memo) for item in vt.items])
-    if type(vt) is ConstDictVariable:
+    if type(vt) is ConstDictVariable or isinstance(vt, InstanceDictVariable):
         pairs = [(_deep(tx, k, memo), _deep(tx, v, memo)) for k, v in vt.pairs(tx)]
         return ConstDictVariable.of(tx, pairs, vt.cls)
     if (

@@ -330,7 +330,7 @@ def _deque(
     tx: Frame, items: VariableTracker | None = None, maxlen: VariableTracker = NONE
 ) -> VariableTracker:
     values = items.unpack(tx) if items is not None else []
-    most = maxlen.as_python_constant()
+    most = _as_constant(maxlen).as_python_constant()
     if most is not None and len(values) > most:
         del values[: len(values) - most]
     return DequeVariable(values, maxlen=most)
@@ -474,15 +474,26 @@ def _bool(tx: Frame, vt: VariableTracker = FALSE) -> VariableTracker:
     raise_error(tx, TypeError, "__bool__ should return bool")
 
 
+def _as_constant(vt: VariableTracker) -> VariableTracker:
+    """A number that varies as what it is now."""
+    return ConstantVariable(vt.evaluate()) if isinstance(vt, SymNodeVariable) else vt
+
+
 def _number(cls: type, special: str) -> Callable:
     def run(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+        if len(args) + len(kwargs) > 1 or cls is complex:
+            args = tuple(map(_as_constant, args))
+            kwargs = {name: _as_constant(vt) for name, vt in kwargs.items()}
+            found = fold(tx, cls, list(args), kwargs)
+            if found is not None:
+                return found
+            if len(args) + len(kwargs) > 1:
+                unimplemented("number", f"{cls}({args})", "the number is not known while tracing")
         if args and isinstance(args[0], SymNodeVariable):
             if args[0].python_type() is cls:
                 return args[0]
             target = torch.sym_float if cls is float else torch.sym_int
-            if cls in (int, float):
-                return tx.out.call(tx, target, [args[0]], {})
-            return ConstantVariable(cls(args[0].evaluate()))
+            return tx.out.call(tx, target, [args[0]], {})
         if args and isinstance(args[0], TensorVariable):
             item = args[0].call_method(tx, "item", [], {})
             if isinstance(item, ConstantVariable):
@@ -599,9 +610,11 @@ def _islice(tx: Frame, vt: VariableTracker, *args: VariableTracker) -> VariableT
 def _count(
     tx: Frame, start: VariableTracker | None = None, step: VariableTracker | None = None
 ) -> VariableTracker:
-    return iterators.CountIteratorVariable(
-        start or ConstantVariable(0), step or ConstantVariable(1)
-    )
+    start, step = start or ConstantVariable(0), step or ConstantVariable(1)
+    by_one = isinstance(step, ConstantVariable) and type(step.value) is int and step.value == 1
+    if by_one and start.python_type() is bool and isinstance(start, ConstantVariable):
+        start = ConstantVariable(int(start.value))  # counted as a number of C
+    return iterators.CountIteratorVariable(start, step)
 
 
 @rule(itertools.repeat)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
+from torch._C._dynamo.eval_frame import ThreadSettings
 from torch._dynamo import decorators, trace_rules
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import AttrSource
@@ -27,6 +28,30 @@ def set_grad_enabled(tx: Frame, mode: bool, always: bool = False) -> None:
     node = tx.out.graph.create_node("call_function", torch._C._set_grad_enabled, (mode,), {})
     node.meta["example_value"] = None
     torch._C._set_grad_enabled(mode)
+
+
+# What contexts are in a graph. An error between two of them leaves the contexts of the program.
+IN_GRAPH = {
+    torch._C._set_grad_enabled,
+    torch.amp.autocast_mode._enter_autocast,
+    torch._C._functorch._vmap_increment_nesting,
+    torch._C._functorch._grad_increment_nesting,
+    torch._C._functorch._jvp_increment_nesting,
+}
+
+
+def leaving(compiled: Callable) -> Callable:
+    """A graph with contexts, which are left where it fails."""
+
+    def run(*args: object) -> object:
+        settings = ThreadSettings((), [])
+        try:
+            return compiled(*args)
+        except BaseException:
+            settings.put_back()
+            raise
+
+    return run
 
 
 class ContextWrappingVariable(VariableTracker):
@@ -252,7 +277,9 @@ def create(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker 
             # Making one sets the mode at once; leaving puts back what was before.
             made.saved = torch.is_grad_enabled()
             set_grad_enabled(tx, made.grad_mode())
-            return GradModeVariable(made)
+            acting = GradModeVariable(made)
+            tx.out.lasting_modes.add(acting)
+            return acting
         if cls is torch.no_grad and args:
             return made.call_function(tx, args, kwargs)
         return made
@@ -276,6 +303,7 @@ class GradModeVariable(ContextWrappingVariable):
 
     def enter(self, tx: Frame) -> None:
         self.entered = True
+        tx.out.lasting_modes.discard(self)
         tx.out.contexts.append(self)
         set_grad_enabled(tx, self.grad_mode())
 
@@ -295,7 +323,9 @@ def existing(tx: Frame, value: object, source: Source | None) -> VariableTracker
     if cls is torch.set_grad_enabled:
         if source is not None:
             tx.out.guard(source, "TYPE_MATCH", cls)
-            tx.out.guard(source, "ID_MATCH", value)
+            for name in ("mode", "prev"):
+                if hasattr(value, name):
+                    tx.out.guard(AttrSource(source, name), "CONSTANT_MATCH", getattr(value, name))
         made = ContextWrappingVariable(cls, [ConstantVariable(value.mode)], {})
         made.saved = getattr(value, "prev", None)
         return made

@@ -109,6 +109,7 @@ def takes_over(
     from torch._dynamo.variables.dicts import ConstDictVariable
     from torch._dynamo.variables.lists import TupleVariable
 
+    target, args = _with_tensor_first(target, args)
     function = VariableTracker.build(tx, _function(target))
     kinds = TupleVariable([VariableTracker.build(tx, cls) for cls in classes])
     names = ConstDictVariable.of(tx, [(ConstantVariable(k), v) for k, v in kwargs.items()])
@@ -201,6 +202,39 @@ def of_class(vt: VariableTracker, cls: type) -> VariableTracker:
     made = TensorVariable(vt.node, vt.fake)
     made.cls = cls
     return made
+
+
+# Operators by the method of the right operand.
+_REFLECTED = {
+    operator.add: "__radd__",
+    operator.sub: "__rsub__",
+    operator.mul: "__rmul__",
+    operator.truediv: "__rtruediv__",
+    operator.floordiv: "__rfloordiv__",
+    operator.mod: "__rmod__",
+    operator.pow: "__rpow__",
+    operator.matmul: "__rmatmul__",
+    operator.and_: "__rand__",
+    operator.or_: "__ror__",
+    operator.xor: "__rxor__",
+    operator.lshift: "__rlshift__",
+    operator.rshift: "__rrshift__",
+    operator.lt: "__gt__",
+    operator.le: "__ge__",
+    operator.gt: "__lt__",
+    operator.ge: "__le__",
+}
+
+
+def _with_tensor_first(target: Callable | str, args: Args) -> tuple[Callable | str, Args]:
+    """A call of an operator whose left operand is a number, as the method of its right operand."""
+    if isinstance(target, str) or target not in _REFLECTED or len(args) != 2:
+        return target, args
+    kinds = [getattr(vt, "cls", None) for vt in args]
+    first, second = (isinstance(k, type) and issubclass(k, torch.Tensor) for k in kinds)
+    if first or not second:
+        return target, args
+    return _REFLECTED[target], [args[1], args[0]]
 
 
 def _function(target: Callable | str) -> Callable:

@@ -17,7 +17,7 @@ import torch
 import torch.fx._symbolic_trace
 import torch.fx.experimental.symbolic_shapes
 from torch._dynamo import polyfills, trace_rules
-from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.exc import ForbiddenCallable, raise_error, raise_observed, unimplemented
 from torch._dynamo.polyfills import transforms
 from torch._dynamo.trace_rules import CONSTANT, FORBID, GRAPH, INLINE, MARKED, SKIP, handler
 from torch._dynamo.variables import numpy_arrays
@@ -30,6 +30,7 @@ from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
     UserDefinedObjectVariable,
 )
+from torch._library.custom_ops import CustomOpDef
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -66,7 +67,7 @@ def call(
             tx, value(*values, **{k: _real(tx, v) for k, v in kwargs.items()})
         )
     if rule is FORBID:
-        raise AssertionError(f"Attempt to trace forbidden callable {value}")
+        raise ForbiddenCallable(f"Attempt to trace forbidden callable {value}")
     if isinstance(rule, tuple) and rule[0] == "substitute":
         return VariableTracker.build(tx, rule[1]).call_function(tx, args, kwargs)
     if isinstance(rule, tuple) and rule[0] == "value":
@@ -200,6 +201,9 @@ def _state(value: object) -> Callable:
 for _fn in (torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling):
     trace_rules.register(_fn, _state(True))
 trace_rules.register(torch.compiler.is_exporting, _state(False))
+# A custom operator called by the object that torch.library.custom_op made.
+trace_rules.register(CustomOpDef.__call__, INLINE)
+trace_rules.register_name("torch._inductor.test_operators.realize", INLINE)
 for _name in ("torch.jit.is_scripting", "torch.jit.is_tracing"):
     trace_rules.register_name(_name, _state(False))
 trace_rules.register(torch._C._get_tracing_state, _state(None))
@@ -339,6 +343,7 @@ def _set_grad_enabled(tx: Frame, mode: VariableTracker) -> VariableTracker:
     from torch._dynamo.variables.ctx_manager import set_grad_enabled
 
     set_grad_enabled(tx, tx.truth(mode), True)
+    tx.out.lasting_modes.add(mode)
     return NONE
 
 

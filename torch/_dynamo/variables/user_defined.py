@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from torch._guards import Source
 
 _MISSING = object()
+# In place of a value of a class that is guarded where the trace read it.
+OWNED = object()
+# Flags of classes that a program can change: on the heap, and not fixed.
+_HEAP, _HEAP_OR_FIXED = 1 << 9, 1 << 9 | 1 << 8
 DELETED = ConstantVariable(_MISSING)
 _C_METHODS = (
     types.WrapperDescriptorType,
@@ -47,13 +51,34 @@ _C_METHODS = (
 )
 
 
+# By class, what the trace that is under way found under names.
+class_reads: dict[type, dict[str, object]] | None = None
+
+
 def class_attribute(cls: type, name: str) -> object:
     """What the class or one of its bases has under the name, unbound; _MISSING without."""
+    found: object = _MISSING
     for base in cls.__mro__:
         found = base.__dict__.get(name, _MISSING)
         if found is not _MISSING:
-            return found
-    return _MISSING
+            break
+    if class_reads is not None and cls.__flags__ & _HEAP_OR_FIXED == _HEAP:
+        class_reads.setdefault(cls, {}).setdefault(name, found)
+    return found
+
+
+def rows_of_reads(reads: dict[type, dict[str, object]]) -> list[tuple[type, tuple, tuple]]:
+    """What was read of the program's classes, as the guard on them wants it."""
+    rows = []
+    for cls, found in reads.items():
+        if str(cls.__module__).split(".")[0] == "torch":
+            continue
+        kinds = [
+            value if value is _MISSING or hasattr(type(value), "__get__") else OWNED
+            for value in found.values()
+        ]
+        rows.append((cls, tuple(found), tuple(kinds)))
+    return rows
 
 
 class UserDefinedClassVariable(VariableTracker):

@@ -296,7 +296,7 @@ PyMethodDef functions[] = {
 } // namespace
 
 bool init_eval_frame(PyObject* module) {
-  return init_code_cache(module) && init_graph_call(module) &&
+  return init_code_cache(module) && init_graph_call(module) && init_thread_settings(module) &&
          add_function_type(module, &CompiledFunctionType, compiled_new,
                            "CompiledFunction(function, callback, backend=None, run_only=False)") &&
          add_function_type(module, &DisabledFunctionType, disabled_new,

@@ -102,6 +102,7 @@ Verdict run_compiled(PyObject* code, PyObject* globals, PyObject* closure, const
 
 bool init_code_cache(PyObject* module);
 bool init_graph_call(PyObject* module);
+bool init_thread_settings(PyObject* module);
 bool init_eval_frame(PyObject* module);
 
 } // namespace torch::dynamo

@@ -576,6 +576,7 @@ PyMethodDef manager_methods[] = {
     {"add_dynamic_indices_guard", add_leaf<LeafKind::DynamicIndices>, METH_VARARGS, nullptr},
     {"add_tensor_match_guard", add_leaf<LeafKind::Tensor>, METH_VARARGS, nullptr},
     {"add_global_state_guard", add_leaf<LeafKind::Global>, METH_VARARGS, nullptr},
+    {"add_class_reads_guard", add_leaf<LeafKind::Classes>, METH_VARARGS, nullptr},
     {"add_range_iterator_match_guard", add_leaf<LeafKind::RangeIterator>, METH_VARARGS, nullptr},
     {"add_float_is_nan_guard", add_leaf<LeafKind::FloatIsNan>, METH_VARARGS, nullptr},
     {"add_shape_int_guard", add_leaf<LeafKind::ShapeInt>, METH_VARARGS, nullptr},

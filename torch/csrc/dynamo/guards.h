@@ -86,8 +86,10 @@ enum class LeafKind : uint8_t {
   ShapeInt,
   ShapeTensor,
   Shape,
+  Classes,
 };
 
+class ClassReads;
 class PointerSet;
 struct ShapeProgram;
 
@@ -102,7 +104,8 @@ struct LeafObject {
   GlobalState* global;
   PointerSet* seen;
   ShapeProgram* program; // shared by the leaves that fill it and the one that runs it
-  PyObject* first;       // ObjectAliasing: what the first place held (borrowed during a check)
+  ClassReads* classes;
+  PyObject* first; // ObjectAliasing: what the first place held (borrowed during a check)
 };
 
 bool is_leaf(PyObject* o);

@@ -3,6 +3,7 @@
 // the same check without going through Python.
 #include <torch/csrc/dynamo/guards.h>
 
+#include <torch/csrc/dynamo/class_reads.h>
 #include <torch/csrc/dynamo/shape_program.h>
 
 #include <cmath>
@@ -93,6 +94,7 @@ constexpr LeafSpec kLeaves[] = {
     {LeafKind::ShapeInt, "SHAPE_INT", 2},
     {LeafKind::ShapeTensor, "SHAPE_TENSOR", 2},
     {LeafKind::Shape, "SYMBOLIC_SHAPE_GUARD", 2},
+    {LeafKind::Classes, "CLASS_READS", 3},
 };
 constexpr size_t kLeafCount = sizeof(kLeaves) / sizeof(kLeaves[0]);
 
@@ -242,6 +244,9 @@ void fill(LeafObject* leaf, PyObject* args) {
     break;
   case LeafKind::DictKeys:
     keep(leaf->value, checked(PySequence_Tuple(argument(0))));
+    break;
+  case LeafKind::Classes:
+    leaf->classes = new ClassReads(argument(0), argument(1), argument(2));
     break;
   case LeafKind::ShapeInt:
   case LeafKind::ShapeTensor:
@@ -477,6 +482,8 @@ bool check_leaf(LeafObject* leaf, PyObject* value) {
     return put_tensor(leaf, value);
   case LeafKind::Shape:
     return leaf->program->first_failure() < 0;
+  case LeafKind::Classes:
+    return leaf->classes->hold();
   case LeafKind::Lambda:
     return truth_of(PyRef(PyObject_CallOneArg(leaf->value, value)));
   }
@@ -563,7 +570,7 @@ int leaf_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(leaf->value);
   Py_VISIT(leaf->extra);
   Py_VISIT(leaf->parts);
-  return 0;
+  return leaf->classes ? leaf->classes->traverse(visit, arg) : 0;
 }
 int leaf_clear(PyObject* self) {
   LeafObject* leaf = as_leaf(self);
@@ -584,6 +591,7 @@ void leaf_dealloc(PyObject* self) {
   delete leaf->tensor;
   delete leaf->global;
   delete leaf->seen;
+  delete leaf->classes;
   if (leaf->program && --leaf->program->references == 0) delete leaf->program;
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);

@@ -6,6 +6,7 @@
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/types/enum_type.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace torch::python {
@@ -217,6 +218,20 @@ bool function_mode_active_slow() noexcept {
 
 FunctionModeOff::FunctionModeOff() : mode_(pop_mode()) {}
 FunctionModeOff::~FunctionModeOff() { push_mode(mode_.get()); }
+
+FunctionModes FunctionModes::now() {
+  FunctionModes out;
+  for (PyObject* mode : thread_state().modes) out.modes_.push_back(PyRef::borrow(mode));
+  return out;
+}
+void FunctionModes::put_back() const {
+  const std::vector<PyObject*>& open = thread_state().modes;
+  const bool same = std::equal(open.begin(), open.end(), modes_.begin(), modes_.end(),
+                               [](PyObject* a, const PyRef& b) { return a == b.get(); });
+  if (same) return;
+  while (!open.empty()) pop_mode();
+  for (const PyRef& mode : modes_) push_mode(mode.get());
+}
 
 bool init_function_modes(PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0) return false;

@@ -3,6 +3,8 @@
 #pragma once
 #include <torch/csrc/python/runtime/support.h>
 
+#include <vector>
+
 namespace torch::python {
 
 enum class FunctionState { Enabled = 0, SubclassesDisabled = 1, AllDisabled = 2 };
@@ -21,6 +23,16 @@ class FunctionModeOff {
 
  private:
   PyRef mode_;
+};
+
+// The modes of this thread, to be put back later.
+class FunctionModes {
+ public:
+  static FunctionModes now();
+  void put_back() const;
+
+ private:
+  std::vector<PyRef> modes_;
 };
 
 bool init_function_modes(PyObject* module);

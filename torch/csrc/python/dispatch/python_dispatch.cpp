@@ -483,6 +483,29 @@ ProxyModeScope::~ProxyModeScope() {
   update_thread_keys();
 }
 
+DispatchModes DispatchModes::now() {
+  DispatchModes out;
+  for (const Slot& slot : thread_modes().infra)
+    out.infra_.push_back({PyRef::borrow(slot.mode), slot.native});
+  for (PyObject* mode : thread_modes().user) out.user_.push_back(PyRef::borrow(mode));
+  return out;
+}
+void DispatchModes::put_back() const {
+  ThreadModes& open = thread_modes();
+  for (int i = 0; i < kInfraModes; ++i) {
+    const Infra& noted = infra_[static_cast<size_t>(i)];
+    if (open.infra[i].mode != noted.mode.get()) exchange_slot(i, noted.mode.get(), noted.native);
+  }
+  const bool same = std::equal(open.user.begin(), open.user.end(), user_.begin(), user_.end(),
+                               [](PyObject* a, const PyRef& b) { return a == b.get(); });
+  if (same) return;
+  std::vector<PyRef> dropped; // freed once the stack is whole: a finalizer may use it
+  for (PyObject* mode : open.user) dropped.emplace_back(mode);
+  open.user.clear();
+  for (const PyRef& mode : user_) open.user.push_back(PyRef::borrow(mode.get()).release());
+  update_thread_keys();
+}
+
 bool init_python_dispatch(PyObject* module) {
   torch_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
   infra_type = add_enum(module, "torch._C._TorchDispatchModeKey", kInfraMembers, kInfraModes);

@@ -5,6 +5,8 @@
 
 #include <ATen/core/NativeMode.h>
 
+#include <vector>
+
 namespace torch::python {
 
 // A handler as a Python value. A mode with a `_mode_key` that has it as its attribute
@@ -25,6 +27,21 @@ class ProxyModeScope {
 
  private:
   PyObject* mode_ = nullptr;
+};
+
+// The dispatch modes of this thread, to be put back later.
+class DispatchModes {
+ public:
+  static DispatchModes now();
+  void put_back() const;
+
+ private:
+  struct Infra {
+    PyRef mode;
+    c10::intrusive_ptr<at::NativeModeHandler> native;
+  };
+  std::vector<Infra> infra_; // of each slot
+  std::vector<PyRef> user_;
 };
 
 } // namespace torch::python
