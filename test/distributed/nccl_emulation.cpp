@@ -290,6 +290,9 @@ int ncclRecv(void* data, size_t count, int type, int peer, ncclComm* comm, void*
   note(comm, "ncclRecv count=%zu type=%d peer=%d group=%d", count, type, peer, depth);
   return move({comm, peer, static_cast<char*>(data), count * size_of(type), false});
 }
-int ncclCommRegister(ncclComm*, void* data, size_t, void** handle) { return *handle = data, 0; }
-int ncclCommDeregister(ncclComm*, void*) { return 0; }
+int ncclCommRegister(ncclComm* comm, void* data, size_t bytes, void** handle) {
+  note(comm, "ncclCommRegister bytes=%zu", bytes);
+  return *handle = data, 0;
+}
+int ncclCommDeregister(ncclComm* comm, void*) { return note(comm, "ncclCommDeregister"), 0; }
 }

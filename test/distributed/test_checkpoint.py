@@ -217,3 +217,60 @@ def test_initialised_optimizer_has_state_and_unchanged_parameters():
     assert torch.equal(weight, torch.arange(3.0)) and weight.grad is None
     assert set(optimizer.state[weight]) >= {"exp_avg", "exp_avg_sq", "step"}
     assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def _sharded_state(rank, size, dim, folder):
+    from torch.distributed._shard import sharded_tensor
+    from torch.distributed._shard.sharding_spec import ChunkShardingSpec
+
+    spec = ChunkShardingSpec(dim, [f"rank:{r}/cpu" for r in range(size)])
+    return {"t": sharded_tensor.zeros(spec, 5, 6)}
+
+
+def _save_sharded(rank, size, folder):
+    state = _sharded_state(rank, size, 0, folder)
+    (shard,) = state["t"].local_shards()
+    begin = shard.metadata.shard_offsets[0]
+    shard.tensor.copy_(torch.arange(30.0).view(5, 6)[begin : begin + shard.tensor.size(0)])
+    dcp.save(state, checkpoint_id=folder)
+    other = _sharded_state(rank, size, 1, folder)
+    dcp.load(other, checkpoint_id=folder)
+    out = torch.zeros(5, 6) if rank == 0 else None
+    other["t"].gather(0, out)
+    return None if out is None else out.clone()
+
+
+@needs_gloo
+def test_sharded_tensors_are_saved_by_rows_and_loaded_by_columns(tmp_path):
+    whole, _ = run_ranks(_save_sharded, 2, str(tmp_path / "c"))
+    assert torch.equal(whole, torch.arange(30.0).view(5, 6))
+    plain = {"t": torch.zeros(5, 6)}
+    dcp.load(plain, checkpoint_id=tmp_path / "c", no_dist=True)
+    assert torch.equal(plain["t"], whole)
+
+
+def test_chunks_of_a_spec_are_those_of_torch_chunk():
+    from torch.distributed._shard.sharded_tensor import TensorProperties
+    from torch.distributed._shard.sharding_spec import ChunkShardingSpec, EnumerableShardingSpec
+
+    for length in (1, 4, 5, 11, 13):
+        spec = ChunkShardingSpec(-1, ["rank:0/cpu", "rank:1", "rank:2/cpu", "rank:3/cpu"])
+        made = spec.build_metadata(torch.Size([2, length]), TensorProperties())
+        sizes = [t.size(1) for t in torch.zeros(2, length).chunk(4, 1)]
+        assert [one.shard_sizes[1] for one in made.shards_metadata] == sizes
+        assert made.shards_metadata[0].placement.rank() == 0
+        again = EnumerableShardingSpec(made.shards_metadata)
+        assert again.build_metadata(torch.Size([2, length]), TensorProperties()).size[1] == length
+    with pytest.raises(ValueError, match="Could not parse remote_device"):
+        ChunkShardingSpec(0, ["rank:x"])
+    with pytest.raises(ValueError, match="overlap"):
+        EnumerableShardingSpec(made.shards_metadata[:1] * 2)
+
+
+def test_old_order_of_arguments_is_taken_with_a_warning(tmp_path):
+    with pytest.warns(FutureWarning, match="argument order"):
+        dcp.save({"a": torch.ones(3)}, dcp.FileSystemWriter(tmp_path))
+    state = {"a": torch.zeros(3)}
+    with pytest.warns(FutureWarning, match="argument order"):
+        dcp.load(state, dcp.FileSystemReader(tmp_path))
+    assert state["a"].tolist() == [1.0] * 3

@@ -317,3 +317,62 @@ def _nothing(rank: int, size: int) -> list:
 @needs_gloo
 def test_collectives_of_tensors_without_elements_leave_the_group_usable():
     assert run_ranks(_nothing, 2) == [[2.0], [2.0]]
+
+
+def _list_refusals(rank, size):
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    one, other, long = torch.zeros(1), torch.zeros(1, dtype=torch.double), torch.zeros(2)
+    root = dist.GatherOptions()
+    root.rootRank = rank
+    elsewhere = dist.GatherOptions()
+    elsewhere.rootRank = 1 - rank
+    calls = {
+        "requires non-empty tensor list": lambda: group.allreduce([]),
+        "invalid tensor type at index 1": lambda: group.allreduce([one, other]),
+        "invalid tensor size at index 1": lambda: group.broadcast([one, long]),
+        "invalid root rank: 5": lambda: group.gather([], [one], 5),
+        "single-element tensor list": lambda: group.reduce([one, one]),
+        "same length": lambda: group.allgather([], [one]),
+        "invalid output tensor list at index 0": lambda: group.allgather([[one]], [one]),
+        "Incorrect output list size 3": lambda: group.gather([[one] * 3], [one], root),
+        "requires empty output on non-root": lambda: group.gather([[one]], [one], elsewhere),
+        "requires empty input on non-root": lambda: group.scatter([one], [[one]], elsewhere),
+        "invalid size of output tensor at index 0": lambda: group.allgather_coalesced(
+            [[long], [one]], [one]
+        ),
+        "must all have the same type": lambda: group.allreduce_coalesced([one, other]),
+    }
+    for text, call in calls.items():
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    lists = [[torch.zeros(1) for _ in range(2 * size)] for _ in range(2)]
+    own = [torch.tensor([2.0 * rank + i]) for i in range(2)]
+    return [[t.item() for t in one] for one in group.allgather(lists, own).get_future().wait()]
+
+
+def test_lists_that_cannot_be_right_are_refused_by_the_backend_before_it_begins():
+    for found in run_ranks(_list_refusals, 2):
+        assert found == [[0.0, 1.0, 2.0, 3.0]] * 2
+
+
+def _profiled(rank, size):
+    x = torch.ones(3, 2)
+    with torch.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(x)
+        dist.all_gather([torch.empty(3, 2) for _ in range(size)], x)
+        dist.scatter(x, [x.clone() for _ in range(size)] if rank == 0 else None, 0)
+        dist.barrier()
+    dist.all_reduce(x)
+    found = [e for e in profile.events() if e.name.startswith("gloo:")]
+    assert all(e.is_async and e.cpu_time_total > 0 for e in found)
+    return [(e.name, e.input_shapes) for e in found]
+
+
+def test_collectives_are_in_profiles_with_the_shapes_of_their_inputs():
+    for rank, found in enumerate(run_ranks(_profiled, 2)):
+        assert found == [
+            ("gloo:all_reduce", [[3, 2]]),
+            ("gloo:all_gather", [[3, 2]]),
+            ("gloo:scatter", [[3, 2], [3, 2]] if rank == 0 else []),
+            ("gloo:barrier", []),
+        ]

@@ -1,6 +1,7 @@
 """DistributedDataParallel: ranks that each see a part of the data take the steps that one process
 takes with all of it."""
 
+import contextlib
 import copy
 
 import numpy as np
@@ -254,3 +255,113 @@ def test_what_cannot_be_parallel_raises():
     texts = run_ranks(_refusals, 1)[0]
     assert "doesn't have any parameters that require a gradient" in texts[0]
     assert "device_ids" in texts[1] and "must be callable" in texts[2]
+
+
+class _Uneven(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def _joined(rank, size, inputs, divides_by_all, options):
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(4, 1), **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with model.join(divide_by_initial_world_size=divides_by_all):
+        for step in range(inputs[rank]):
+            x = torch.full((2, 4), 1.0 + step + 10 * rank)
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+    dist.barrier()
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def _alone_uneven(size, inputs, divides_by_all):
+    """The same steps in one process: the ranks that have an input, divided by all or by them."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(max(inputs)):
+        active = [rank for rank in range(size) if step < inputs[rank]]
+        optimizer.zero_grad()
+        for rank in active:
+            share = size if divides_by_all else len(active)
+            (model(torch.full((2, 4), 1.0 + step + 10 * rank)).sum() / share).backward()
+        optimizer.step()
+    return [p.detach() for p in model.parameters()]
+
+
+@needs_gloo
+@pytest.mark.parametrize("inputs", [(3, 1), (1, 4), (0, 3), (2, 2)])
+@pytest.mark.parametrize("divides_by_all", [True, False])
+def test_rank_without_inputs_left_joins_the_passes_of_the_others(inputs, divides_by_all):
+    wanted = _alone_uneven(2, inputs, divides_by_all)
+    for options in ({}, {"find_unused_parameters": True}):
+        for found in run_ranks(_joined, 2, inputs, divides_by_all, options):
+            for one, other in zip(found, wanted, strict=True):
+                assert torch.allclose(one, other, rtol=1e-5)
+
+
+def _joined_with_buffers(rank, size):
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(_Uneven())
+    with model.join():
+        for step in range(2 + 2 * rank):
+            with model.no_sync() if step % 2 else contextlib.nullcontext():
+                model(torch.randn(4, 4) + rank).sum().backward()
+    return [b.detach().clone() for b in model.buffers()]
+
+
+@needs_gloo
+def test_buffers_after_joining_are_those_of_a_rank_that_ended_last():
+    first, second = run_ranks(_joined_with_buffers, 2)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    assert first[2].item() == 4  # batches of the rank that had more
+
+
+def _joined_strictly(rank, size):
+    model = nn.parallel.DistributedDataParallel(nn.Linear(4, 1))
+    strict = model.join(throw_on_early_termination=True)
+    with pytest.raises(RuntimeError, match=r"exhausted (all )?inputs"), strict:
+        for _ in range(1 + rank):
+            model(torch.ones(2, 4)).sum().backward()
+
+
+@needs_gloo
+def test_rank_that_ends_early_raises_everywhere_where_that_was_asked_for():
+    run_ranks(_joined_strictly, 2)
+
+
+def _sparse(rank, size, hooked):
+    torch.manual_seed(0)
+    table = nn.Embedding(6, 3, sparse=True)
+    model = nn.parallel.DistributedDataParallel(nn.Sequential(table, nn.Linear(3, 1)))
+    if hooked:
+
+        def exchange(state, bucket):
+            future = model.process_group.allreduce([bucket.buffer()]).get_future()
+            return future.then(lambda f: f.wait()[0] / size)
+
+        model.register_comm_hook(None, exchange)
+    with model.no_sync():
+        model(torch.tensor([5])).sum().backward()
+    model(torch.tensor([rank, 3])).sum().backward()
+    assert table.weight.grad.is_sparse
+    return table.weight.grad.to_dense(), model.module[1].weight.grad
+
+
+@needs_gloo
+@pytest.mark.parametrize("hooked", [False, True])
+def test_sparse_gradients_are_averaged(hooked):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(6, 3), nn.Linear(3, 1))
+    for rank in range(2):
+        (model(torch.tensor([5])).sum() / 2).backward()
+        (model(torch.tensor([rank, 3])).sum() / 2).backward()
+    for table, weight in run_ranks(_sparse, 2, hooked):
+        assert torch.allclose(table, model[0].weight.grad)
+        assert torch.allclose(weight, model[1].weight.grad)

@@ -32,6 +32,12 @@ def test_part_of_a_mesh_by_name_has_its_ranks_and_groups(eight):
     assert part.get_group("tp") is mesh.get_group("tp")
     flat = mesh["pp", "dp"]._flatten("all")
     assert flat.mesh.tolist() == [1, 3, 5, 7] and mesh["all"] is flat
+    both = mesh["all", "tp"]
+    assert both.mesh.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]] and both.mesh.dtype is torch.int32
+    assert both.get_group("all") is flat.get_group()
+    assert both.get_group("tp") is mesh.get_group("tp")
+    with pytest.raises(KeyError, match="ascending"):
+        mesh["all", "dp"]
 
 
 def test_mesh_that_is_wrong_raises(eight):

@@ -126,7 +126,7 @@ def _join(rank, size):
 def _throw(rank, size):
     counter = Counter()
     with (
-        pytest.raises(RuntimeError, match="exhausted inputs"),
+        pytest.raises(RuntimeError, match=r"exhausted (all )?inputs"),
         Join([counter], throw_on_early_termination=True),
     ):
         for _ in range(2 + rank):
@@ -139,3 +139,17 @@ def test_ranks_without_inputs_shadow_the_others_until_all_have_joined():
     first, second = run_ranks(_join, 2)
     assert first == ([2, 2], 1, False) and second == ([2, 2, 1], 0, True)
     assert run_ranks(_throw, 2) == [2, 2]
+
+
+def _wrong_parameters(rank, size):
+    make = torch.distributed.optim.ZeroRedundancyOptimizer
+    dense, other = torch.ones(2), torch.ones(2, dtype=torch.double)
+    with pytest.raises(TypeError, match="iterable of Tensors"):
+        make(dense, torch.optim.SGD, lr=0.1)
+    for wrong in ([dense, other], [dense, torch.ones(2).to_sparse()], [{"params": [other, dense]}]):
+        with pytest.raises(ValueError, match="requires all parameters"):
+            make(wrong, torch.optim.SGD, lr=0.1)
+
+
+def test_parameters_that_cannot_travel_together_are_refused():
+    run_ranks(_wrong_parameters, 2)

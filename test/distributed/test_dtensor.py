@@ -97,7 +97,7 @@ def test_wrong_placements_raise(pair):
 def test_operator_without_a_rule_raises_not_implemented(pair):
     x = DTensor.from_local(torch.ones(4, 4), pair, [Replicate()])
     with pytest.raises(NotImplementedError, match="sharding strategy"):
-        torch.linalg.eigh(x)
+        torch.ormqr(x, x[0], x)
 
 
 def test_plain_tensors_count_as_replicated_where_the_program_says_so(pair):

@@ -167,3 +167,28 @@ def outcomes():
 def test_operator_on_parts_equals_operator_on_whole_tensors(outcomes, name):
     for rank, found in enumerate(outcomes):
         assert not found[name], f"rank {rank}: " + "\n".join(found[name][:5])
+
+
+def _decomposed(rank, size, dim):
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(0)
+    matrices = torch.randn(4, 3, 3, dtype=torch.double)
+    matrices = matrices @ matrices.mT + torch.eye(3, dtype=torch.double)
+    parts = distribute_tensor(matrices, mesh, [Shard(dim)])
+    calls = (
+        torch.linalg.eigh, torch.linalg.qr, torch.linalg.cholesky, torch.linalg.det,
+        torch.linalg.inv, torch.linalg.slogdet, torch.linalg.svdvals, torch.matrix_exp,
+    )  # fmt: skip
+    for call in calls:
+        wanted, found = call(matrices), call(parts)
+        if isinstance(wanted, torch.Tensor):
+            wanted, found = [wanted], [found]
+        for want, got in zip(wanted, found, strict=True):
+            assert got.placements == ((Shard(0),) if dim == 0 else (Replicate(),)), call
+            assert torch.allclose(got.full_tensor(), want), call
+
+
+@needs_gloo
+@pytest.mark.parametrize("dim", [0, 1])
+def test_functions_of_matrices_keep_a_cut_of_the_batch_and_no_other(dim):
+    run_ranks(_decomposed, 2, dim)

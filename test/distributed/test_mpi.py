@@ -138,3 +138,13 @@ def test_rank_that_does_not_come_raises_after_the_timeout():
     done = _run(_LATE, 2)
     assert "Timed out waiting 2000ms" in done.stdout, (done.stdout, done.stderr[-2000:])
     assert "all_reduce(Float[3], op=SUM) number 1 of rank 0 of 2" in done.stdout
+
+
+def test_processes_of_another_launcher_are_no_world_of_mpi(monkeypatch):
+    assert dist.is_mpi_available()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    assert not dist.is_mpi_available()
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    assert dist.is_mpi_available()

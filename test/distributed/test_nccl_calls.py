@@ -161,6 +161,104 @@ def test_calls_of_each_operation_are_those_of_the_interface(library, tmp_path):
     assert lines[24:28] == exchange
 
 
+def _swap(rank, size, library, folder):
+    _start(rank, size, library, folder)
+    other = 1 - rank
+    sent, got = torch.full((1 << 20,), float(rank)), torch.empty(1 << 20)
+    ops = [dist.P2POp(dist.isend, sent, other), dist.P2POp(dist.irecv, got, other)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    with pytest.raises(RuntimeError, match="no batch"):
+        dist.group.WORLD._end_coalescing(torch.device("cpu"))
+    dist.destroy_process_group()
+    return got.unique().tolist()
+
+
+def test_transfers_of_a_batch_are_started_as_one(library, tmp_path):
+    assert run_ranks(_swap, 2, library, str(tmp_path), backend="") == [[1.0], [0.0]]
+    lines = (tmp_path / "log0").read_text().splitlines()
+    assert lines[2:4] == [
+        f"nccl{what} count={1 << 20} type=7 peer=1 group=1" for what in ("Send", "Recv")
+    ]
+
+
+def _register(rank, size, library, folder):
+    _start(rank, size, library, folder)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    memory, other = torch.ones(16), torch.ones(4)
+    backend._register_memory(-1, memory.data_ptr(), 64)
+    with pytest.raises(RuntimeError, match="registered already"):
+        backend._register_memory(-1, memory.data_ptr(), 64)
+    dist.all_reduce(memory)
+    backend._deregister_memory(memory.data_ptr())
+    with pytest.raises(RuntimeError, match="not registered"):
+        backend._deregister_memory(memory.data_ptr())
+    with pytest.raises(ValueError, match="cuda:0 is no device of NCCL"):
+        backend._register_memory(0, memory.data_ptr(), 64)
+    backend._register_memory(-1, other.data_ptr(), 16)  # taken back with the group
+    dist.destroy_process_group()
+    return memory[0].item()
+
+
+def test_registered_memory_is_given_back_before_the_communicator(library, tmp_path):
+    assert run_ranks(_register, 2, library, str(tmp_path), backend="") == [2.0, 2.0]
+    lines = (tmp_path / "log1").read_text().splitlines()
+    assert lines == [
+        "ncclCommInitRank size=2 rank=1",
+        "ncclCommRegister bytes=64",
+        "ncclAllReduce count=16 type=7 op=0 group=0",
+        "ncclCommDeregister",
+        "ncclCommRegister bytes=16",
+        "ncclCommDeregister",
+        "ncclCommFinalize",
+        "ncclCommDestroy",
+    ]
+
+
+class _Pool:
+    id = (0, 7)
+
+    def __init__(self, blocks):
+        self._blocks = [{"address": at, "size": size} for at, size in blocks]
+
+    def snapshot(self):
+        return [{"device": -1, "blocks": self._blocks}]
+
+
+def _pool(rank, size, library, folder):
+    _start(rank, size, library, folder)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    at = torch.empty(64).data_ptr()
+    pool = _Pool([(at, 32), (at + 32, 16), (at + 128, 64)])
+    backend.register_mem_pool(pool)
+    with pytest.raises(RuntimeError, match="already"):
+        backend.register_mem_pool(pool)
+    backend.deregister_mem_pool(pool)
+    with pytest.raises(RuntimeError, match="not registered"):
+        backend.deregister_mem_pool(pool)
+    dist.destroy_process_group()
+
+
+def test_a_pool_is_registered_without_its_holes(library, tmp_path):
+    run_ranks(_pool, 1, library, str(tmp_path), backend="")
+    lines = (tmp_path / "log0").read_text().splitlines()
+    assert [line for line in lines if "egister" in line] == [
+        "ncclCommRegister bytes=48",
+        "ncclCommRegister bytes=64",
+        "ncclCommDeregister",
+        "ncclCommDeregister",
+    ]
+
+
+def _unregistered(rank, size, folder):
+    with pytest.raises(NotImplementedError, match="Backend gloo does not register memory"):
+        dist.group.WORLD._get_backend(torch.device("cpu"))._register_memory(-1, 4096, 64)
+
+
+def test_backends_without_registration_say_so(tmp_path):
+    run_ranks(_unregistered, 1, str(tmp_path))
+
+
 def test_without_the_library_the_error_says_what_is_missing(tmp_path):
     run_ranks(_missing, 1, str(tmp_path), backend="")
 

@@ -233,3 +233,15 @@ def test_tcp_store_told_of_a_huge_value_takes_no_memory_for_it():
         hostile.sendall(_hello() + b"\x01" + _text(b"/k") + struct.pack("<q", 1 << 62))
         assert hostile.recv(1) == b""
     assert server.check(["k"]) is False
+
+
+def test_requests_after_the_server_has_ended_fail_at_once():
+    server = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    client = dist.TCPStore("localhost", server.port, is_master=False, timeout=timedelta(minutes=5))
+    client.set("a", "1")
+    del server
+    start = time.monotonic()
+    for request in (lambda: client.get("a"), lambda: client.set("b", "2"), client.num_keys):
+        with pytest.raises(dist.DistNetworkError, match="TCPStore: the server at"):
+            request()
+    assert time.monotonic() - start < 60

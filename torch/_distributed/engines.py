@@ -37,6 +37,18 @@ def plugin_error(name: str) -> str | None:
     return _c10d._plugin_error(name)
 
 
+def _mapped(segment: dict[str, Any]) -> list[tuple[int, int]]:
+    """The stretches of a segment that have memory, as address and size: there may be holes."""
+    found: list[tuple[int, int]] = []
+    for block in segment["blocks"]:
+        start, size = block["address"], block["size"]
+        if found and sum(found[-1]) == start:
+            found[-1] = (found[-1][0], found[-1][1] + size)
+        else:
+            found.append((start, size))
+    return found
+
+
 class ProcessGroupNCCL(Backend):
     """NCCL: CUDA tensors between GPUs."""
 
@@ -83,6 +95,27 @@ class ProcessGroupNCCL(Backend):
             "nccl", store, rank, size, options._timeout, options.group_name,
             options.global_ranks_in_group, 1, [], "",
         )  # fmt: skip
+        self._registered: dict[tuple[int, int], list[int]] = {}
+
+    def register_mem_pool(self, pool: torch.cuda.MemPool, symm: bool = False) -> None:
+        """Lets NCCL prepare the memory that a pool has by now, so that operations on it need no
+        copies into NCCL's own. All ranks call it, since the first use of a group connects them."""
+        if symm:
+            raise NotImplementedError("register_mem_pool(symm=True) is not implemented for nccl")
+        if pool.id in self._registered:
+            raise RuntimeError(f"the pool {pool.id} is registered with this group already")
+        done = self._registered[pool.id] = []
+        for segment in pool.snapshot():
+            for start, size in _mapped(segment):
+                self._register_memory(segment["device"], start, size)
+                done.append(start)
+
+    def deregister_mem_pool(self, pool: torch.cuda.MemPool) -> None:
+        """Undoes register_mem_pool; to be called before the pool goes away."""
+        if pool.id not in self._registered:
+            raise RuntimeError(f"the pool {pool.id} is not registered with this group")
+        for start in self._registered.pop(pool.id):
+            self._deregister_memory(start)
 
 
 class ProcessGroupMPI(Backend):

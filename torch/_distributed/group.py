@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import _c10d
+from torch import _C, _c10d
 from torch._distributed import options as _o
 from torch._distributed import reductions as _reductions
+from torch._distributed.list_checks import ListChecks
+from torch._distributed.list_checks import is_reduction as _is_reduction
+from torch._distributed.list_checks import listed as _listed
 from torch._distributed.options import OpType
-from torch._distributed.work import CombinedWork, Work
+from torch._distributed.work import CombinedWork, Work, create_work_from_future
+from torch.futures import Future
 
 Tensor = torch.Tensor
 Timeout = datetime.timedelta | None
-
-
-def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
 def _one_list(lists: Sequence[Tensor] | Sequence[Sequence[Tensor]], what: str) -> list[Tensor]:
@@ -48,10 +48,6 @@ def _options(cls: type, given: Any, timeout: Timeout = None, **fields: Any) -> A
     return made
 
 
-def _is_reduction(value: object) -> bool:
-    return isinstance(value, _o.ReduceOp)
-
-
 # The names of operations as operators of torch.ops.c10d.
 OPERATORS = {
     OpType.BROADCAST: "broadcast_",
@@ -73,6 +69,39 @@ OPERATORS = {
     OpType.RECVANYSOURCE: "recv_any_source_",
     OpType.BARRIER: "barrier",
 }
+
+
+# The names of operations in profiles.
+_PROFILED = {
+    OpType.BROADCAST: "broadcast",
+    OpType.ALLREDUCE: "all_reduce",
+    OpType.ALLREDUCE_COALESCED: "all_reduce",
+    OpType.REDUCE: "reduce",
+    OpType.ALLGATHER: "all_gather",
+    OpType._ALLGATHER_BASE: "all_gather",
+    OpType.ALLGATHER_COALESCED: "all_gather",
+    OpType.GATHER: "gather",
+    OpType.SCATTER: "scatter",
+    OpType.REDUCE_SCATTER: "reduce_scatter",
+    OpType._REDUCE_SCATTER_BASE: "reduce_scatter",
+    OpType.REDUCE_SCATTER_TENSOR_COALESCED: "reduce_scatter",
+    OpType.ALLTOALL: "all_to_all",
+    OpType.ALLTOALL_BASE: "all_to_all",
+    OpType.SEND: "send",
+    OpType.RECV: "recv",
+    OpType.RECVANYSOURCE: "recvAnySource",
+    OpType.BARRIER: "barrier",
+}
+
+
+def _note(name: str, values: Sequence[Tensor], start: int, work: Work) -> None:
+    """Leaves an operation to the profiler, which asks for its duration at the end."""
+    from torch.autograd.profiler_util import apart
+
+    # Engines get complex numbers as pairs.
+    shapes = [[*t.shape, 2] if t.is_complex() else list(t.shape) for t in values]
+    dtypes = [str(t.dtype) for t in values]
+    apart.notes.append((name, shapes, dtypes, start, work._get_duration))
 
 
 class _Observers(threading.local):
@@ -180,12 +209,13 @@ class _Collectives:
                 f"{count * self.size()} tensors, got lists of {[len(one) for one in lists]}"
             )
         for i, tensor in enumerate(inputs):
-            work = self.allgather([lists[0][i::count]], [tensor], opts, timeout)
-            work.wait()
+            self.allgather([lists[0][i::count]], [tensor], opts, timeout).wait()
         for other in lists[1:]:
             for target, value in zip(other, lists[0], strict=True):
                 target.copy_(value)
-        return work
+        future = Future()
+        future.set_result([list(one) for one in lists])
+        return create_work_from_future(future)
 
     def _allgather_base(
         self, output: Tensor, input: Tensor, opts: _o.AllgatherOptions | None = None
@@ -406,9 +436,14 @@ class Backend(_Collectives, _c10d._Backend):
             )
         reduction, factor = _o.kind_and_factor(op)
         timeout = _o.milliseconds(opts.timeout)
+        recorded = _C._profiler_enabled()
+        start = _C._profiler_clock() if recorded else 0
         work = self._run(
             kind, inputs, outputs, root, tag, reduction, factor, timeout, opts.asyncOp, *splits
         )
+        if recorded:
+            values = inputs or (outputs if kind != OpType.SCATTER else [])
+            _note(f"{self.name()}:{_PROFILED[kind]}", values, start, work)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
@@ -416,10 +451,14 @@ class Backend(_Collectives, _c10d._Backend):
     _coalesced = None
 
     def _start_coalescing(self) -> None:
+        if self._own_rank is None:
+            self._begin_batch()
         self._coalesced = []
 
     def _end_coalescing(self) -> Work:
         parts, self._coalesced = self._coalesced or [], None
+        if self._own_rank is None:
+            self._end_batch()
         return CombinedWork(parts)
 
     def monitored_barrier(self, timeout: Timeout = None, wait_all_ranks: bool = False) -> None:
@@ -442,7 +481,7 @@ class Backend(_Collectives, _c10d._Backend):
         """Connections are made when the backend is."""
 
 
-class ProcessGroupGloo(Backend):
+class ProcessGroupGloo(ListChecks, Backend):
     """Gloo: CPU tensors over TCP."""
 
     class _Options(Backend.Options):

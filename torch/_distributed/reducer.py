@@ -136,9 +136,12 @@ class Reducer(_c10d._Reducer):
         """The next backward pass exchanges its gradients."""
         self._prepare_for_backward([outputs] if isinstance(outputs, Tensor) else list(outputs))
 
-    def _rebuild_buckets(self) -> bool:
-        """After the first pass: buckets in the order in which gradients came, which rank 0 says."""
+    def _rebuild_buckets(self, shadows: bool = False) -> bool:
+        """After the first pass: buckets in the order in which gradients came, which rank 0 says.
+        A rank that `shadows` the passes of others may have had none itself."""
         order = self._arrival()
+        if shadows and not order:
+            order = list(range(len(self._params)))[::-1]
         if not self._may_rebuild or len(order) != len(self._params):
             return False
         self._may_rebuild = False

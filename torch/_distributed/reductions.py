@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 from torch._distributed import options as _o
+from torch._distributed.work import Work, create_work_from_future
+from torch.futures import Future
 
 Tensor = torch.Tensor
 
@@ -51,11 +53,16 @@ def reduce_several(group: Any, tensors: list[Tensor], opts: Any) -> Any:
         raise NotImplementedError(f"allreduce of several tensors is not implemented for {kind}")
     for tensor in tensors[1:]:
         tensors[0].copy_(local(tensors[0], tensor))
-    work = group.allreduce(tensors[:1], opts)
-    work.wait()
+    group.allreduce(tensors[:1], opts).wait()
     for tensor in tensors[1:]:
         tensor.copy_(tensors[0])
-    return work
+    return _done(tensors)
+
+
+def _done(tensors: list[Tensor]) -> Work:
+    future = Future()
+    future.set_result(tensors)
+    return create_work_from_future(future)
 
 
 def reduce_sparse(group: Any, tensors: list[Tensor], opts: Any) -> Any:
@@ -83,7 +90,6 @@ def reduce_sparse(group: Any, tensors: list[Tensor], opts: Any) -> Any:
             )
     counts = [int(other[1]) for other in every]
     most = max(counts)
-    work = None
     parts = []
     for part, dim in ((mine._indices(), 1), (mine._values(), 0)):
         size = list(part.shape)
@@ -91,12 +97,11 @@ def reduce_sparse(group: Any, tensors: list[Tensor], opts: Any) -> Any:
         sent = part.new_zeros(size)
         sent.narrow(dim, 0, part.size(dim)).copy_(part)
         got = [torch.empty_like(sent) for _ in counts]
-        work = group.allgather([got], [sent])
-        work.wait()
+        group.allgather([got], [sent]).wait()
         parts.append(
             torch.cat([t.narrow(dim, 0, n) for t, n in zip(got, counts, strict=True)], dim)
         )
     total = torch.sparse_coo_tensor(*parts, mine.shape).coalesce()
     for tensor in tensors:
         tensor.copy_(total)
-    return work
+    return _done(tensors)

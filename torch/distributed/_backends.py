@@ -133,10 +133,18 @@ def is_nccl_available() -> bool:
     return torch.cuda.is_available() or "CRESSET_NCCL_LIBRARY" in os.environ
 
 
+# Set by launchers of Open MPI, of MPICH and its kin, and of those that speak PMIx.
+_MPI_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
+
+
 def is_mpi_available() -> bool:
-    """Whether MPI can be used: the plugin for it was built and its library is there."""
+    """Whether MPI can be used: the plugin for it was built, its library is there, and the process
+    is not one of several that another launcher started, which are no world of MPI's."""
     from torch._distributed.engines import plugin_error
 
+    alone = os.environ.get("WORLD_SIZE", "1") == "1"
+    if not alone and not any(name in os.environ for name in _MPI_LAUNCHERS):
+        return False
     return plugin_error("mpi") is None
 
 

@@ -224,14 +224,24 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         raise ValueError("Invalid ``p2p_op_list``: it is empty")
     if any(op.group is not p2p_op_list[0].group for op in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
+    group, device = p2p_op_list[0].group, p2p_op_list[0].tensor.device
+    # Transfers of NCCL wait for each other unless they are started as one.
+    backend = group._get_backend(device) if isinstance(group, ProcessGroup) else None
+    as_one = getattr(backend, "supports_coalescing", False)
     works = []
-    for op in p2p_op_list:
-        if op.op is isend:
-            work = isend(op.tensor, group=op.group, tag=op.tag, group_dst=op.group_peer)
-        else:
-            work = irecv(op.tensor, group=op.group, tag=op.tag, group_src=op.group_peer)
-        if work is not None:
-            works.append(work)
+    if as_one:
+        group._start_coalescing(device)
+    try:
+        for op in p2p_op_list:
+            if op.op is isend:
+                work = isend(op.tensor, group=op.group, tag=op.tag, group_dst=op.group_peer)
+            else:
+                work = irecv(op.tensor, group=op.group, tag=op.tag, group_src=op.group_peer)
+            if work is not None:
+                works.append(work)
+    finally:
+        if as_one:
+            group._end_coalescing(device)
     return works
 
 
@@ -282,7 +292,7 @@ def all_reduce_coalesced(
     """Reduces several tensors over all ranks, in place, as one operation."""
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_tensor_list(tensors, "tensor")
-    _check_same_dtype(tensors)
+    _check_same_dtype([torch.view_as_real(t) if t.is_complex() else t for t in tensors])
     if _outside(group, "all_reduce_coalesced"):
         return None
     for one in tensors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,9 @@ class _Active(threading.local):
         if not self.stack:
             raise RuntimeError("No device mesh is currently active!")
         return self.stack[-1]
+
+    def _get_all_submeshes(self, mesh: DeviceMesh, name: str) -> list[DeviceMesh]:
+        return mesh._get_all_submeshes(name)
 
 
 _mesh_resources = _Active()
@@ -63,7 +67,7 @@ class DeviceMesh:
             raise ValueError(f"`mesh` must be a CPU tensor, got {mesh}")
         self.device_type = device_type
         array = mesh.detach() if isinstance(mesh, torch.Tensor) else torch.tensor(mesh)
-        self.mesh = array.to(torch.int64)
+        self.mesh = array.to(torch.int32)
         self._shape = tuple(self.mesh.shape)
         self._value: tuple | None = None
         self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
@@ -73,6 +77,7 @@ class DeviceMesh:
             )
         self._root: DeviceMesh | None = None
         self._flattened: dict[str, DeviceMesh] = {}
+        self._parts: tuple[str, ...] = ()  # the names of the dimensions that were made one
         self._groups: list[ProcessGroup] = []
         if _init_backend:
             self._make_default_group()
@@ -98,7 +103,7 @@ class DeviceMesh:
             )
 
     def _make_groups(self) -> None:
-        whole = torch.arange(_core.get_world_size())
+        whole = torch.arange(_core.get_world_size(), dtype=torch.int32)
         if self.mesh.ndim == 1 and torch.equal(self.mesh, whole):
             self._groups = [_core._get_default_group()]
             return
@@ -208,29 +213,41 @@ class DeviceMesh:
         flattened = self._root_mesh()._flattened
         if len(names) == 1 and names[0] in flattened:
             return flattened[names[0]]
-        unknown = [name for name in names if name not in self.mesh_dim_names]
-        if unknown:
-            raise KeyError(
-                f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are "
-                f"{[*self.mesh_dim_names, *flattened]}."
-            )
-        dims = [self.mesh_dim_names.index(name) for name in names]
-        if dims != sorted(dims):
+        places = [self._places_of(name, names) for name in names]
+        dims = [d for place in places for d in place]
+        if dims != sorted(set(dims)):
             raise KeyError(
                 f"Invalid mesh_dim_names {names} specified. Mesh dim indices should be ascending."
             )
-        return self._part(dims, names)
+        return self._part(places, names)
+
+    def _places_of(self, name: str, names: tuple[str, ...]) -> list[int]:
+        """The dimensions that a name stands for: its own, or those that were made one."""
+        own, flattened = self.mesh_dim_names, self._root_mesh()._flattened
+        if name in own:
+            return [own.index(name)]
+        if name in flattened and all(n in own for n in flattened[name]._parts):
+            return [own.index(n) for n in flattened[name]._parts]
+        raise KeyError(
+            f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are "
+            f"{[*own, *flattened]}."
+        )
 
     @_on_numbers
-    def _part(self, dims: list[int], names: tuple[str, ...]) -> DeviceMesh:
+    def _part(self, places: list[list[int]], names: tuple[str, ...]) -> DeviceMesh:
         """The ranks that differ from this one in the given dimensions alone."""
         at = self._coordinate or [0] * self.ndim
+        dims = [d for place in places for d in place]
         index = tuple(slice(None) if d in dims else at[d] for d in range(self.ndim))
-        part = DeviceMesh(
-            self.device_type, self.mesh[index], mesh_dim_names=names, _init_backend=False
-        )
+        sizes = [math.prod(self._shape[d] for d in place) for place in places]
+        ranks = self.mesh[index].reshape(sizes)
+        part = DeviceMesh(self.device_type, ranks, mesh_dim_names=names, _init_backend=False)
         if self._groups:
-            part._groups = [self._groups[d] for d in dims]
+            flattened = self._root_mesh()._flattened
+            part._groups = [
+                self._groups[place[0]] if len(place) == 1 else flattened[name].get_group()
+                for place, name in zip(places, names, strict=True)
+            ]
         part._root = self._root_mesh()
         return part
 
@@ -255,7 +272,7 @@ class DeviceMesh:
             made = _core.new_group(row, group_desc=f"mesh_{name}", sort_ranks=False)
             if _core.get_rank() in row:
                 mine = DeviceMesh.from_group(made, self.device_type, row, mesh_dim_names=(name,))
-        mine._root = root
+        mine._root, mine._parts = root, self.mesh_dim_names
         root._flattened[name] = mine
         return mine
 

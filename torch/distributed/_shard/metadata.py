@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch.distributed.remote_device import _remote_device
 
 __all__ = ["ShardMetadata"]
 
 
 @dataclass
 class ShardMetadata:
-    """A part. `placement` is "rank:0/cpu"."""
+    """A part. `placement` may be given as text: "rank:0/cpu"."""
 
     shard_offsets: list[int]
     shard_sizes: list[int]
-    placement: str | None = None
+    placement: _remote_device | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.placement, str):
+            self.placement = _remote_device(self.placement)
         if len(self.shard_offsets) != len(self.shard_sizes):
             raise ValueError(
                 f"shard_offsets and shard_sizes should have the same number of elements, found "
@@ -35,10 +38,9 @@ class ShardMetadata:
     @property
     def rank(self) -> int:
         """The rank that has it."""
-        word = (self.placement or "rank:0").partition("/")[0]
-        return int(word.partition(":")[2])
+        return (self.placement.rank() or 0) if self.placement is not None else 0
 
     @property
     def device(self) -> torch.device:
         """Where it lies there."""
-        return torch.device((self.placement or "").partition("/")[2] or "cpu")
+        return self.placement.device() if self.placement is not None else torch.device("cpu")

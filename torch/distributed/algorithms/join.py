@@ -91,10 +91,7 @@ class Join:
             is_last = False
             if self._throw:
                 self._tell_end()
-                raise RuntimeError(
-                    f"Detected at least one rank that exhausted inputs: rank {dist.get_rank()}. "
-                    "Throwing across all ranks."
-                )
+                raise RuntimeError(f"Rank {dist.get_rank(self._group)} exhausted all inputs.")
             for hook in self._hooks:
                 hook.main_hook()
             rounds += 1
@@ -137,3 +134,7 @@ class Join:
                     "Detected at least one rank that exhausted inputs. Throwing across all ranks."
                 )
         return work
+
+
+# A model knows nothing of this module until it is joined.
+Joinable.register(torch.nn.parallel.DistributedDataParallel)

@@ -3,6 +3,8 @@ which then raise the same CheckpointException: nobody waits for one that will no
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -56,3 +58,26 @@ class Ranks:
         if not ok:
             raise CheckpointException(step, {self._coordinator: value})
         return value
+
+
+def takes_old_order(storage: str) -> Callable[[Callable], Callable]:
+    """A function whose arguments after the state were once given by position: the storage, the
+    group, the coordinator's rank, no_dist and the planner."""
+    order = (storage, "process_group", "coordinator_rank", "no_dist", "planner")
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def call(state_dict: Any, *old: Any, **named: Any) -> Any:
+            if old:
+                warnings.warn(
+                    f"The argument order of {function.__name__} has been changed: all but the "
+                    "state_dict are given by name.",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+                named |= {k: v for k, v in zip(order, old, strict=False) if k != "coordinator_rank"}
+            return function(state_dict, **named)
+
+        return call
+
+    return decorate

@@ -165,8 +165,13 @@ def _chunks(value: torch.Tensor) -> list[ChunkStorageMetadata]:
     return [ChunkStorageMetadata(torch.Size([0] * value.dim()), value.size())]
 
 
+def _is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor, or knows the parts of one."""
+    return isinstance(value, torch.Tensor) or hasattr(value, "__create_chunk_list__")
+
+
 def _write_items(name: str, value: Any) -> list[WriteItem]:
-    if not isinstance(value, torch.Tensor):
+    if not _is_tensor(value):
         return [WriteItem(MetadataIndex(name), WriteItemType.BYTE_IO)]
     properties = TensorProperties.create_from_tensor(value)
     kind = WriteItemType.TENSOR
@@ -284,7 +289,7 @@ def _read_items(name: str, value: Any, entry: Any) -> list[ReadItem]:
         index = MetadataIndex(name)
         nothing = torch.Size([0])
         return [ReadItem(LoadItemType.BYTE_IO, index, nothing, index, nothing, nothing)]
-    if not isinstance(value, torch.Tensor):
+    if not _is_tensor(value):
         raise ValueError(f"{name} is a tensor in the checkpoint and {type(value)} here")
     if value.size() != entry.size:
         raise ValueError(
@@ -318,3 +323,60 @@ def _overlap(
             torch.Size(lengths),
         )
     ]
+
+
+# ---- the steps by themselves, for planners that are put together of them -------------------------
+def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
+    """All that a rank has, of a flat dictionary."""
+    return SavePlan([i for name, value in state_dict.items() for i in _write_items(name, value)])
+
+
+def create_default_global_save_plan(
+    all_plans: list[SavePlan], rewrite_index_hints: bool = True
+) -> tuple[list[SavePlan], Metadata]:
+    """The metadata of plans without duplicates. Their indices get the place of each part among
+    those of its tensor."""
+    counts: dict[str, int] = {}
+    plans = []
+    for plan in all_plans:
+        items = []
+        for item in plan.items:
+            if item.tensor_data is not None and rewrite_index_hints:
+                place = counts.get(item.index.fqn, 0)
+                counts[item.index.fqn] = place + 1
+                item = replace(item, index=replace(item.index, index=place))
+            items.append(item)
+        plans.append(replace(plan, items=items))
+    return plans, Metadata(_described(plans), version=VERSION)
+
+
+def create_default_local_load_plan(
+    state_dict: dict[str, Any], metadata: Metadata, strict: bool = True
+) -> LoadPlan:
+    """A part of the checkpoint for each part that a flat dictionary asks for."""
+    planner = DefaultLoadPlanner(flatten_state_dict=False, allow_partial_load=not strict)
+    planner.set_up_planner(state_dict, metadata)
+    return planner.create_local_plan()
+
+
+def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
+    """The plans as they are."""
+    return all_plans
+
+
+def _create_default_local_metadata(state_dict: dict[str, Any]) -> Metadata:
+    """What a checkpoint of a flat dictionary holds, as far as one rank can say it."""
+    found: dict[str, TensorStorageMetadata | BytesStorageMetadata] = {}
+    for name, value in state_dict.items():
+        if not _is_tensor(value):
+            found[name] = BytesStorageMetadata()
+            continue
+        chunks = _chunks(value)
+        if hasattr(value, "local_shards"):  # knows the parts of all ranks
+            chunks = [
+                ChunkStorageMetadata(torch.Size(one.shard_offsets), torch.Size(one.shard_sizes))
+                for one in value.metadata().shards_metadata
+            ]
+        properties = TensorProperties.create_from_tensor(value)
+        found[name] = TensorStorageMetadata(properties, value.size(), chunks)
+    return Metadata(found, version=VERSION)

@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any
 
-from torch.distributed.checkpoint._ranks import Ranks
+from torch.distributed.checkpoint._ranks import Ranks, takes_old_order
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import STATE_DICT_TYPE
@@ -17,6 +17,7 @@ from torch.distributed.checkpoint.storage import StorageReader
 __all__ = ["load", "load_state_dict"]
 
 
+@takes_old_order("storage_reader")
 def load(
     state_dict: STATE_DICT_TYPE,
     *,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from torch.distributed.checkpoint._ranks import Ranks
+from torch.distributed.checkpoint._ranks import Ranks, takes_old_order
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.metadata import STATE_DICT_TYPE, Metadata
@@ -54,6 +54,7 @@ def _writer(checkpoint_id: Place | None, writer: StorageWriter | None) -> Storag
     return writer
 
 
+@takes_old_order("storage_writer")
 def save(
     state_dict: STATE_DICT_TYPE,
     *,

@@ -15,6 +15,22 @@ __all__ = ["ZeroRedundancyOptimizer"]
 Tensor = torch.Tensor
 
 
+def _check_alike(given: list[Any]) -> None:
+    """Parameters travel together, so they must be dense and of one dtype."""
+    every: list[Tensor] = []
+    for one in given:
+        own = one["params"] if isinstance(one, dict) else one
+        every += [own] if isinstance(own, Tensor) else list(own)
+    for parameter in every:
+        if parameter.is_sparse:
+            raise ValueError("ZeroRedundancyOptimizer requires all parameters to be dense")
+        if parameter.dtype != every[0].dtype:
+            raise ValueError(
+                "ZeroRedundancyOptimizer requires all parameters to have one dtype, got "
+                f"{every[0].dtype} and {parameter.dtype}"
+            )
+
+
 class ZeroRedundancyOptimizer(Optimizer):
     """An optimizer whose state is divided among ranks. Parameters go to the rank that has the
     least, the largest first; all ranks come to the same division."""
@@ -32,6 +48,11 @@ class ZeroRedundancyOptimizer(Optimizer):
             raise NotImplementedError(
                 "ZeroRedundancyOptimizer(overlap_with_ddp=True) is not implemented in this version"
             )
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                f"dicts, but got {type(params)}"
+            )
         given = list(params)
         if not given:
             raise ValueError("params argument given to the optimizer is an empty list")
@@ -41,6 +62,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                     "params argument given to the optimizer should be an iterable of Tensors or "
                     f"dicts, but got {type(one)}"
                 )
+        _check_alike(given)
         self.process_group = process_group if process_group is not None else dist.group.WORLD
         self.rank, self.world_size = (
             dist.get_rank(self.process_group),

@@ -1,6 +1,5 @@
 """Pipelines: a model cut into stages that several processes run, one microbatch after the other."""
 
-from torch import _later
 from torch.distributed.pipelining._pipe import (
     Pipe,
     SplitPoint,
@@ -12,18 +11,14 @@ from torch.distributed.pipelining.schedules import (
     Schedule1F1B,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
     ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
 )
 from torch.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
     "Pipe", "PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
-    "ScheduleLoopedBFS", "SplitPoint", "build_stage", "pipe_split", "pipeline",
+    "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "SplitPoint",
+    "build_stage", "pipe_split", "pipeline",
 ]  # fmt: skip
-
-globals().update(
-    _later.names(
-        __name__,
-        "ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble",
-    )
-)

@@ -1,4 +1,6 @@
-"""Schedules: in which order the ranks of a pipeline run microbatches forwards and backwards.
+"""Schedules: in which order the ranks of a pipeline run microbatches forwards and backwards. The
+backward pass of a microbatch may be two actions: gradients of inputs, which others wait for, and of
+weights, which fill the time in which a rank would wait.
 
 All schedules come from one simulation. In each tick every rank takes, among the actions whose
 inputs are there, the one its schedule prefers; a limit on microbatches that wait for their backward
@@ -17,65 +19,85 @@ from torch.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
     "PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleGPipe",
-    "ScheduleInterleaved1F1B", "ScheduleLoopedBFS", "get_schedule_class",
+    "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS",
+    "ScheduleZBVZeroBubble", "get_schedule_class",
 ]  # fmt: skip
+
+# Kinds of actions: forwards, backwards as a whole, and its two parts.
+_F, _B, _I, _W = "FBIW"
+# What each does to the number of microbatches whose values a rank holds.
+_HELD = {_F: 1, _B: -1, _I: 0, _W: -1}
 
 
 class Action(NamedTuple):
     """A microbatch's run through a stage."""
 
     stage: int
-    is_forward: bool
+    kind: str
     microbatch: int
 
+    @property
+    def is_forward(self) -> bool:
+        """Whether it is a forward pass."""
+        return self.kind == _F
+
     def __repr__(self) -> str:
-        return f"{self.stage}{'F' if self.is_forward else 'B'}{self.microbatch}"
+        return f"{self.stage}{self.kind}{self.microbatch}"
+
+
+class Problem(NamedTuple):
+    """What an order is asked for: the rank of each stage, and the kinds of actions."""
+
+    ranks: list[int]
+    microbatches: int
+    kinds: str = _F + _B
 
 
 def simulate(
-    stages: int,
-    ranks: int,
-    microbatches: int,
+    problem: Problem,
     prefer: Callable[[Action], tuple],
-    limit: Callable[[int], int],
-    backward: bool = True,
+    is_full: Callable[[int, int, Action], bool],
 ) -> list[list[Action]]:
-    """The actions of each rank, in order."""
-    orders: list[list[Action]] = [[] for _ in range(ranks)]
+    """The actions of each rank, in order. is_full(rank, held, action) says whether a rank that
+    holds the values of so many microbatches must not take another."""
+    stages, size = len(problem.ranks), max(problem.ranks) + 1
+    orders: list[list[Action]] = [[] for _ in range(size)]
+    held = [0] * size
     done: set[Action] = set()
-    total = stages * microbatches * (2 if backward else 1)
-    todo = [
-        {
-            Action(stage, forward, mb)
-            for stage in range(rank, stages, ranks)
-            for mb in range(microbatches)
-            for forward in ((True, False) if backward else (True,))
-        }
-        for rank in range(ranks)
-    ]
+    todo: list[set[Action]] = [set() for _ in range(size)]
+    for stage, rank in enumerate(problem.ranks):
+        numbers = range(problem.microbatches)
+        todo[rank] |= {Action(stage, kind, mb) for mb in numbers for kind in problem.kinds}
+    total = sum(map(len, todo))
 
     def ready(action: Action) -> bool:
-        stage, is_forward, mb = action
-        if is_forward:
-            return stage == 0 or Action(stage - 1, True, mb) in done
-        if Action(stage, True, mb) not in done:
+        stage, kind, mb = action
+        if kind == _F:
+            return stage == 0 or Action(stage - 1, _F, mb) in done
+        if kind == _W:
+            return Action(stage, _I, mb) in done
+        if Action(stage, _F, mb) not in done:
             return False
-        return stage == stages - 1 or Action(stage + 1, False, mb) in done
+        return stage == stages - 1 or Action(stage + 1, kind, mb) in done
+
+    def may(rank: int, action: Action) -> bool:
+        refused = problem.kinds != _F and action.kind == _F and is_full(rank, held[rank], action)
+        return not refused and ready(action)
 
     while len(done) < total:
         taken = []
-        for rank in range(ranks):
-            waiting = sum(1 if a.is_forward else -1 for a in orders[rank])
-            full = backward and waiting >= limit(rank)
-            choices = [a for a in todo[rank] if ready(a) and not (a.is_forward and full)]
+        for rank in range(size):
+            choices = [a for a in todo[rank] if may(rank, a)]
             if choices:
                 taken.append((rank, min(choices, key=prefer)))
         if not taken:
             raise RuntimeError(
-                f"{microbatches} microbatches over {stages} stages on {ranks} ranks have no order"
+                f"{problem.microbatches} microbatches over {stages} stages on {size} ranks have no "
+                "order"
             )
         for rank, action in taken:
             orders[rank].append(action)
+            held[rank] += _HELD[action.kind]
             todo[rank].discard(action)
             done.add(action)
     return orders
@@ -105,6 +127,9 @@ class _Schedule(ABC):
             stage.neighbours = self._stages
         self._orders: dict[bool, list[Action]] = {}
 
+    # The actions of a microbatch on a stage.
+    kinds = _F + _B
+
     @abstractmethod
     def _prefer(self, action: Action) -> tuple:
         """What is taken first among the actions that are possible: the smallest."""
@@ -113,24 +138,32 @@ class _Schedule(ABC):
         """How many microbatches may wait for their backward pass."""
         return self._n_microbatches * self._first.num_stages
 
+    def _is_full(self, rank: int, held: int, action: Action) -> bool:
+        return held >= self._limit(rank)
+
     def order(self, backward: bool = True) -> list[Action]:
         """What this process does in a step."""
         if backward not in self._orders:
             first = self._first
-            made = simulate(
-                first.num_stages, first.group_size, self._n_microbatches,
-                self._prefer, self._limit, backward,
-            )  # fmt: skip
+            ranks = [first.stage_index_to_group_rank[i] for i in range(first.num_stages)]
+            problem = Problem(ranks, self._n_microbatches, self.kinds if backward else _F)
+            made = simulate(problem, self._prefer, self._is_full)
             self._orders[backward] = made[first.group_rank]
         return self._orders[backward]
 
     def step(
-        self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        target: Any = None,
+        losses: list | None = None,
+        return_outputs: bool = True,
+        **kwargs: Any,
     ) -> Any:
         """Runs one batch. The first stage gets the arguments, the last one the target; the last one
-        returns the result and puts the losses of microbatches into `losses`."""
+        returns the result, if asked for, and puts the losses of microbatches into `losses`."""
         backward = self._loss_fn is not None and torch.is_grad_enabled()
-        return self._run(args, kwargs, target, losses, backward)
+        result = self._run(args, kwargs, target, losses, backward)
+        return result if return_outputs else None
 
     def eval(
         self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any
@@ -155,8 +188,12 @@ class _Schedule(ABC):
                 result = stage.forward_one_chunk(mb, arg_parts[mb], kwarg_parts[mb])
                 if stage.is_last and self._loss_fn is not None and targets is not None:
                     found[mb] = self._loss_fn(result, targets[mb])
-            else:
+            elif action.kind == _B:
                 stage.backward_one_chunk(mb, found.get(mb))
+            elif action.kind == _I:
+                stage.backward_input_one_chunk(mb, found.get(mb))
+            else:
+                stage.backward_weight_one_chunk(mb)
         return self._finish(found, losses, backward)
 
     def _finish(self, found: dict[int, torch.Tensor], losses: list | None, backward: bool) -> Any:
@@ -250,6 +287,65 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
         return (stages // ranks - 1) * ranks + 2 * (ranks - rank - 1) + 1
 
 
+class ScheduleInterleavedZeroBubble(ScheduleInterleaved1F1B):
+    """Interleaved 1F1B whose backward passes are in two parts: gradients of weights are computed
+    when nothing else can be done, or to make room."""
+
+    kinds = _F + _I + _W
+
+    def _prefer(self, action: Action) -> tuple:
+        ranks = self._first.group_size
+        group, within = divmod(action.microbatch, ranks)
+        stage = action.stage if action.is_forward else -action.stage
+        return (_I + _F + _W).index(action.kind), group, stage, within
+
+
+class ScheduleZBVZeroBubble(PipelineScheduleMulti):
+    """Two stages per rank that go down the ranks and up again, in the form of a V, with backward
+    passes in two parts: the last stage is on the first rank, so that its backward passes begin
+    early there."""
+
+    kinds = _F + _I + _W
+
+    def __init__(
+        self,
+        stages: list[PipelineStage],
+        n_microbatches: int,
+        loss_fn: Callable[..., torch.Tensor] | None = None,
+        args_chunk_spec: Any = None,
+        kwargs_chunk_spec: Any = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+    ) -> None:
+        size = stages[0].group_size
+        if len(stages) != 2 or stages[0].num_stages != 2 * size:
+            raise ValueError(
+                "ScheduleZBVZeroBubble needs two stages per rank, got "
+                f"{len(stages)} of {stages[0].num_stages} on {size} ranks"
+            )
+        down = list(range(size))
+        for stage in stages:
+            stage.stage_index_to_group_rank = dict(enumerate(down + down[::-1]))
+            if stage.stage_index_to_group_rank[stage.stage_index] != stage.group_rank:
+                raise ValueError(
+                    f"rank {stage.group_rank} has stages {stage.group_rank} and "
+                    f"{2 * size - 1 - stage.group_rank} of this schedule, not {stage.stage_index}"
+                )
+        super().__init__(
+            stages, n_microbatches, loss_fn, args_chunk_spec, kwargs_chunk_spec,
+            output_merge_spec, None, scale_grads,
+        )  # fmt: skip
+
+    def _prefer(self, action: Action) -> tuple:
+        # The second stage first: its results set free what the ranks hold.
+        return (_I + _F + _W).index(action.kind), -action.stage, action.microbatch
+
+    def _is_full(self, rank: int, held: int, action: Action) -> bool:
+        # Only what enters the V is kept back, for what is in it must go on.
+        size = self._first.group_size
+        return action.stage < size and held >= 2 * size
+
+
 class ScheduleLoopedBFS(PipelineScheduleMulti):
     """All microbatches through a rank's first stage, then through its second; then all
     backwards."""
@@ -263,6 +359,8 @@ _BY_NAME = {
     "gpipe": ScheduleGPipe,
     "1f1b": Schedule1F1B,
     "interleaved1f1b": ScheduleInterleaved1F1B,
+    "interleavedzerobubble": ScheduleInterleavedZeroBubble,
+    "zbvzerobubble": ScheduleZBVZeroBubble,
     "loopedbfs": ScheduleLoopedBFS,
     "pipelineschedulesingle": PipelineScheduleSingle,
     "pipelineschedulemulti": PipelineScheduleMulti,

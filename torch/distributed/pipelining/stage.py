@@ -8,6 +8,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.pipelining._backward import (
+    stage_backward,
+    stage_backward_input,
+    stage_backward_weight,
+)
 
 __all__ = ["PipelineStage"]
 
@@ -76,6 +81,7 @@ class PipelineStage:
         self._inputs: dict[int, tuple] = {}
         self._outputs: dict[int, tuple] = {}
         self._local: dict[tuple[int, int], tuple] = {}
+        self._rest: dict[int, list[dict[str, Any]]] = {}
         self._sends: list[tuple[Any, Tensor]] = []
         self.results: dict[int, Any] = {}
 
@@ -161,14 +167,35 @@ class PipelineStage:
 
     def backward_one_chunk(self, microbatch: int, loss: Tensor | None = None) -> None:
         """Runs a microbatch backwards and sends the gradient of its input back."""
-        inputs, outputs = self._inputs.pop(microbatch), self._outputs.pop(microbatch)
+        inputs = self._inputs.pop(microbatch)
+        results, grads = self._begin_backward(microbatch, loss)
+        stage_backward(results, grads, inputs)
+        self._send_back(inputs, microbatch)
+
+    def backward_input_one_chunk(self, microbatch: int, loss: Tensor | None = None) -> None:
+        """The first part of it: the gradient of the input is sent back, weights get none yet."""
+        inputs = self._inputs.pop(microbatch)
+        results, grads = self._begin_backward(microbatch, loss)
+        _, rest = stage_backward_input(results, grads, inputs, self.submod.parameters())
+        self._rest[microbatch] = rest
+        self._send_back(inputs, microbatch)
+
+    def backward_weight_one_chunk(self, microbatch: int) -> None:
+        """The second part: weights get their gradients."""
+        stage_backward_weight(self.submod.parameters(), self._rest.pop(microbatch))
+
+    def _begin_backward(
+        self, microbatch: int, loss: Tensor | None
+    ) -> tuple[list[Tensor], list[Tensor] | None]:
+        """What is differentiated, and its gradients from the next stage."""
+        outputs = self._outputs.pop(microbatch)
         if self.is_last:
-            torch.autograd.backward(loss)
-        else:
-            wanted = [t for t in outputs if t.requires_grad]
-            metas = [(t.shape, t.dtype, True) for t in wanted]
-            grads = self._receive(metas, self.stage_index + 1, _BACKWARD, microbatch)
-            torch.autograd.backward(wanted, list(grads))
+            return [loss], None
+        wanted = [t for t in outputs if t.requires_grad]
+        metas = [(t.shape, t.dtype, True) for t in wanted]
+        return wanted, list(self._receive(metas, self.stage_index + 1, _BACKWARD, microbatch))
+
+    def _send_back(self, inputs: tuple, microbatch: int) -> None:
         if self.is_first:
             return
         given = tuple(

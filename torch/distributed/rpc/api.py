@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -170,6 +171,8 @@ class PyRRef:
 class RRef(PyRRef):
     """A value that lives in one process and can be named in all. Made with a value it belongs to
     this process."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, value: Any, type_hint: type | None = None) -> None:
         self._owner, self._key = _running().info, (_running().info.id, next(_next_id))

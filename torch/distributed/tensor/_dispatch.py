@@ -80,6 +80,12 @@ class Plan(NamedTuple):
     written: int | None
 
 
+class ShardingPropagator:
+    """Where plans come from; ranks that are threads make them one after the other."""
+
+    _fake_mode_lock = threading.RLock()
+
+
 _plans: dict[Any, Plan] = {}
 _lookups = {"hits": 0, "misses": 0}
 
@@ -122,7 +128,8 @@ def dispatch(cls: type, op: OpOverload, args: tuple, kwargs: dict[str, Any]) -> 
     if plan is None:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
-        plan = _plans[whole] = _make_plan(cls, rule, op, args, kwargs, tensors, mesh)
+        with ShardingPropagator._fake_mode_lock:
+            plan = _plans[whole] = _make_plan(cls, rule, op, args, kwargs, tensors, mesh)
     return _run(cls, plan, op, args, kwargs, tensors, mesh)
 
 

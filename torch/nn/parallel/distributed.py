@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -85,6 +86,7 @@ class DistributedDataParallel(Module):
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * (1 << 20))
         self._default_bucket_cap = bucket_cap_mb is None
         self._hook_registered = False
+        self._sparse_hook = None
         if init_sync:
             self._check_and_send_states([p for _, p in named])
         self._make_reducer(named)
@@ -154,7 +156,13 @@ class DistributedDataParallel(Module):
             compute_bucket_assignment_by_size,
         )
 
-        trained = [(name, p) for name, p in named if p.requires_grad]
+        self._exchanges = True
+        sparse = self._sparse_parameters()
+        trained = [(name, p) for name, p in named if p.requires_grad and p not in sparse]
+        self._watch_sparse([p for _, p in named if p in sparse and p.requires_grad])
+        if not trained:
+            self.reducer = None
+            return
         first = FIRST_BUCKET_BYTES if self._default_bucket_cap else self.bucket_bytes_cap
         limits = [first, self.bucket_bytes_cap]
         parameters = [p for _, p in trained]
@@ -174,12 +182,28 @@ class DistributedDataParallel(Module):
             first_bucket_bytes_cap=first,
         )
 
+    def _sparse_parameters(self) -> set[torch.nn.Parameter]:
+        """The parameters of layers that were asked for sparse gradients."""
+        layers = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        found = (m for m in self.module.modules() if isinstance(m, layers) and m.sparse)
+        return {layer.weight for layer in found}
+
+    def _watch_sparse(self, parameters: list[torch.nn.Parameter]) -> None:
+        if not parameters:
+            return
+        from torch.distributed.algorithms._uneven import average_sparse
+
+        average = average_sparse(self, lambda: self._sparse_hook)
+        for parameter in parameters:
+            parameter.register_post_accumulate_grad_hook(average)
+
     def _set_static_graph(self) -> None:
         """Says that every pass uses the same parameters in the same way."""
         if self.static_graph:
             return
         self.static_graph = True
-        self.reducer._set_static_graph()
+        if self.reducer is not None:
+            self.reducer._set_static_graph()
 
     # ---- running
     @contextlib.contextmanager
@@ -192,11 +216,75 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    def _sync_buffers(self) -> None:
+    def _sync_buffers(self, takes_part: bool = True) -> None:
         from torch._distributed.reducer import broadcast_coalesced
 
-        if self.require_forward_param_sync and self.broadcast_buffers:
-            broadcast_coalesced(self.process_group, self._buffers_to_send(), _BROADCAST_BYTES, 0)
+        buffers = self._buffers_to_send()
+        joins = self._is_joining()  # then all do the same in every iteration
+        if not buffers or not self.broadcast_buffers:
+            return
+        if not joins and not self.require_forward_param_sync:
+            return
+        root = 0
+        if joins:
+            from torch.distributed.algorithms._uneven import highest_rank
+
+            root = highest_rank(self, takes_part)
+        broadcast_coalesced(self.process_group, buffers, _BROADCAST_BYTES, root)
+
+    # ---- ranks with fewer inputs
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> object:
+        """A block around a training loop whose number of inputs differs between ranks. Gradients
+        are divided by all ranks, or by those that have inputs left."""
+        from torch.distributed.algorithms.join import Join
+
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )
+
+    def join_hook(self, **kwargs: object) -> object:
+        """What a rank without inputs does in the iterations of the others."""
+        from torch.distributed.algorithms._uneven import DataParallelJoinHook
+
+        return DataParallelJoinHook(self, bool(kwargs.get("divide_by_initial_world_size", True)))
+
+    @property
+    def join_device(self) -> torch.device:
+        """The device of the collectives that count ranks."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> object:
+        """The group of the collectives that count ranks."""
+        return self.process_group
+
+    _join_config: Any = None
+    _divides_by_all = True
+
+    def _is_joining(self) -> bool:
+        return self._join_config is not None and self._join_config.enable
+
+    def _leave_join(self) -> None:
+        self._join_config = None
+        if self.reducer is not None:
+            self.reducer._set_world_size(self.process_group.size())
+
+    def _tell_join(self) -> None:
+        """Says in a join block that this rank has an input, and counts those that have."""
+        from torch.distributed.algorithms.join import Join
+
+        work = Join.notify_join_context(self)
+        if work is not None and not self._divides_by_all and self.reducer is not None:
+            work.wait()
+            self.reducer._set_world_size(int(work.result()[0].item()))
 
     def _placed(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         if not self.device_ids:
@@ -208,15 +296,24 @@ class DistributedDataParallel(Module):
 
     def _before_forward(self, inputs: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Makes the exchange of gradients ready; arguments as the module gets them."""
-        if torch.is_grad_enabled():
+        if self._is_joining():
+            self._tell_join()
+        if torch.is_grad_enabled() and self.reducer is not None:
             self.reducer.prepare_for_forward()
             if self.reducer._rebuild_buckets():
                 self._has_rebuilt_buckets = True
         self._sync_buffers()
+        if self._is_joining():
+            from torch.distributed.algorithms._uneven import exchanges_gradients
+
+            exchanges_gradients(self, torch.is_grad_enabled() and self.require_backward_grad_sync)
         return self._placed(inputs, kwargs)
 
     def _after_forward(self, output: object) -> object:
-        if torch.is_grad_enabled() and self.require_backward_grad_sync:
+        self._exchanges = torch.is_grad_enabled() and self.require_backward_grad_sync
+        if self.reducer is None:
+            return output
+        if self._exchanges:
             self.require_forward_param_sync = True
             wanted = self.find_unused_parameters and not self.static_graph
             self.reducer.prepare_for_backward(_find_tensors(output) if wanted else [])
@@ -242,7 +339,9 @@ class DistributedDataParallel(Module):
         from torch._distributed.reducer import register_comm_hook
 
         _check_comm_hook(hook)
-        register_comm_hook(self.reducer, state, hook)
+        if self.reducer is not None:
+            register_comm_hook(self.reducer, state, hook)
+        self._sparse_hook = lambda bucket: hook(state, bucket)
         self._hook_registered = True
 
     def _register_builtin_comm_hook(self, comm_hook_type: object) -> None:
@@ -261,7 +360,7 @@ class DistributedDataParallel(Module):
             "gradient_as_bucket_view": self.gradient_as_bucket_view,
             "broadcast_buffers": self.broadcast_buffers,
             "static_graph": self.static_graph,
-            "iteration": self.reducer.forward_passes,
+            "iteration": self.reducer.forward_passes if self.reducer is not None else 0,
             "has_rebuilt_buckets": getattr(self, "_has_rebuilt_buckets", False),
         }
 
@@ -287,8 +386,17 @@ class DistributedDataParallel(Module):
         super().__setstate__(state)
         self.process_group = _group_of(None, None)
         self._make_reducer(self._named_parameters())
-        if self.static_graph:
+        if self.static_graph and self.reducer is not None:
             self.reducer._set_static_graph()
+
+
+def _dump_DDP_relevant_env_vars() -> None:
+    """Prints the variables of the environment that concern several processes."""
+    names = ("RANK LOCAL_RANK WORLD_SIZE MASTER_PORT MASTER_ADDR CUDA_VISIBLE_DEVICES "
+             "GLOO_SOCKET_IFNAME GLOO_DEVICE_TRANSPORT NCCL_SOCKET_IFNAME NCCL_DEBUG "
+             "NCCL_DEBUG_SUBSYS NCCL_IB_DISABLE NCCL_P2P_DISABLE NCCL_P2P_LEVEL "
+             "NCCL_SHM_DISABLE OMP_NUM_THREADS MKL_NUM_THREADS").split()  # fmt: skip
+    print("\n".join(f"env:{name}={os.environ.get(name, 'N/A')}" for name in names))
 
 
 def _check_comm_hook(hook: object) -> None:

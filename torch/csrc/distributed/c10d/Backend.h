@@ -34,6 +34,14 @@ class TORCH_API Backend {
   virtual void abort() {}
   // Lets running work end, then stops.
   virtual void shutdown() {}
+  // Operations in between may be started as one: engines whose transfers wait for each other need
+  // it. Their work can be waited for after the end.
+  virtual void begin_batch() {}
+  virtual void end_batch() {}
+  // Lets the engine prepare memory that many operations will use; a collective call for those
+  // that connect when first used. Throws where the engine has nothing of the kind.
+  virtual void register_memory(c10::Device device, void* data, size_t bytes);
+  virtual void deregister_memory(void* data);
 
   int rank() const { return rank_; }
   int size() const { return size_; }

@@ -241,6 +241,13 @@ void Backend::monitored_barrier(Millis, bool) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, "Backend ", name(), " does not support monitoredBarrier");
 }
 
+void Backend::register_memory(c10::Device, void*, size_t) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "Backend ", name(), " does not register memory");
+}
+void Backend::deregister_memory(void*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "Backend ", name(), " does not register memory");
+}
+
 void Backend::prepare(Collective& call) {
   for (const auto* list : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *list) {

@@ -55,6 +55,8 @@ class TORCH_API Reducer {
   const std::vector<size_t>& arrival() const { return arrival_; }
   void set_exchange(std::unique_ptr<GradientExchange> exchange);
   void set_static_graph() { options_.static_graph = true; }
+  // By how many gradients are divided from now on.
+  void set_world_size(int size) { options_.world_size = size; }
   void remove_hooks();
 
   size_t bucket_count() const { return buckets_.size(); }

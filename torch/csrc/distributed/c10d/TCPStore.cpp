@@ -70,15 +70,23 @@ std::string name_of(const sockaddr_storage& address, socklen_t size) {
 
 } // namespace
 
+// How long a port that refuses is asked again where a server was: it will hardly come back, and not
+// with what it knew. A job whose server has ended must end too.
+constexpr Millis kPatienceAfterLoss{1000};
+
 class TCPStore::Connection {
  public:
-  // Throws DistNetworkError when nobody listens there until the time has passed.
-  Connection(const std::string& host, uint16_t port, Millis timeout)
+  // Throws DistNetworkError when nobody listens there until the time has passed; at once where a
+  // server `was_there` and its port refuses.
+  Connection(const std::string& host, uint16_t port, Millis timeout, bool was_there)
       : where_(c10::str(host, ":", int(port))) {
-    const auto deadline = deadline_after(timeout);
+    const auto start = Clock::now(), deadline = deadline_after(timeout);
     std::string why = "no address";
     for (auto pause = Millis(5);; pause = std::min(pause * 2, Millis(500))) {
       if (attempt(host, port, deadline, why)) break;
+      if (was_there && why == std::strerror(ECONNREFUSED) &&
+          Clock::now() >= start + kPatienceAfterLoss)
+        throw DistNetworkError(c10::str("TCPStore: the server at ", where_, " is gone: ", why));
       if (Clock::now() + pause >= deadline) {
         throw DistNetworkError(c10::str("The client socket has timed out after ", timeout.count(),
                                         "ms while trying to connect to (", host, ", ", int(port),
@@ -209,7 +217,7 @@ TCPStore::TCPStore(std::string host, const TCPStoreOptions& options)
     server_ = TCPStoreServer::start(options);
     options_.port = server_->port();
   }
-  idle_.push_back(std::make_unique<Connection>(host_, options_.port, timeout()));
+  idle_.push_back(std::make_unique<Connection>(host_, options_.port, timeout(), false));
   if (options_.world_size || options_.is_server) join_workers();
 }
 
@@ -252,7 +260,7 @@ std::unique_ptr<TCPStore::Connection> TCPStore::take_connection() {
       return connection;
     }
   }
-  return std::make_unique<Connection>(host_, options_.port, timeout());
+  return std::make_unique<Connection>(host_, options_.port, timeout(), true);
 }
 
 void TCPStore::give_back(std::unique_ptr<Connection> connection) {

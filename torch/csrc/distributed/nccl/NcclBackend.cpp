@@ -9,12 +9,15 @@
 
 #include <cstring>
 #include <list>
+#include <optional>
 
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Parallel.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/Driver.h>
 
 namespace c10d::nccl {
 
@@ -92,8 +95,24 @@ class NcclWork final : public Work {
     event_->record(stream);
   }
   bool is_completed() override {
-    if (event_ && !Work::is_completed() && event_->query()) finish();
+    if (event_ && !Work::is_completed()) {
+      try {
+        const c10::cuda::CUDAGuard guard(event_->device_index()); // the watcher has no device yet
+        if (event_->query()) finish();
+      } catch (const c10::Error& error) { // of the device: the thread that looks must live
+        finish(std::make_exception_ptr(
+            DistBackendError(c10::str(description(), " failed: ", error.what()))));
+      }
+    }
     return Work::is_completed();
+  }
+  // The caller waits too. The watcher ends it where it takes too long.
+  void wait_on_host() {
+    while (!is_completed()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      at::check_interrupt();
+    }
+    if (auto error = exception()) std::rethrow_exception(error);
   }
   // The caller's stream waits; the caller only where a timeout is given.
   void wait(Millis timeout) override {
@@ -137,6 +156,10 @@ class NcclBackend final : public Backend {
   std::shared_ptr<Work> run(Collective call) override;
   void abort() override { end(true); }
   void shutdown() override { end(false); }
+  void begin_batch() override;
+  void end_batch() override;
+  void register_memory(c10::Device device, void* data, size_t bytes) override;
+  void deregister_memory(void* data) override;
 
  private:
   void check(int result, const char* function, Comm comm = nullptr) const;
@@ -162,12 +185,26 @@ class NcclBackend final : public Backend {
   void end(bool aborts);
   void fail(const std::string& reason);
 
+  // What was started since begin_batch(): NCCL gets it as one group.
+  struct Batch {
+    bool has_begun = false;
+    std::optional<CUDAStream> stream;
+    std::vector<std::shared_ptr<NcclWork>> works;
+  };
+  void leave(const std::shared_ptr<NcclWork>& work, CUDAStream stream);
+
+  struct Registered {
+    int device;
+    void* handle;
+  };
   const std::shared_ptr<Store> store_;
   const Table* nccl_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, Comm> comms_; // by device
   std::map<int, CUDAStream> streams_;
+  std::map<void*, Registered> registered_;
+  std::optional<Batch> batch_;
   std::list<std::shared_ptr<NcclWork>> pending_;
   std::thread watcher_;
   std::string failure_;
@@ -234,11 +271,14 @@ std::shared_ptr<Work> NcclBackend::run(Collective call) {
     for (auto& t : *list) t = as_real(t.detach());
   }
   const c10::Device device = device_of(call);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   TORCH_CHECK(!is_ended_, call.describe(), ": the process group was shut down");
   if (!failure_.empty()) throw DistBackendError(failure_);
   if (!device.is_cuda()) {
     const Comm comm = communicator(device);
+    if (batch_ && !std::exchange(batch_->has_begun, true)) {
+      check(nccl_->ncclGroupStart(), "ncclGroupStart", comm);
+    }
     enqueue(call, comm, nullptr);
     auto work = std::make_shared<NcclWork>(call, std::vector<at::Tensor>());
     work->finish();
@@ -250,8 +290,18 @@ std::shared_ptr<Work> NcclBackend::run(Collective call) {
   // A barrier is for the host: it waits.
   const bool is_barrier = call.type == OpType::Barrier;
   const CUDAStream stream = call.is_async ? streams_.at(device.index()) : current;
+  if (call.reduce.kind == ReduceOp::PremulSum) { // before the other stream waits for this one
+    const auto& first = call.inputs.empty() ? call.outputs[0] : call.inputs[0];
+    call.reduce.factor = call.reduce.factor.to(device, first.scalar_type());
+  }
   if (stream != current) c10::cuda::wait_stream(stream, current);
   const bool captured = c10::cuda::is_capturing();
+  if (batch_ && !std::exchange(batch_->has_begun, true)) {
+    check(nccl_->ncclGroupStart(), "ncclGroupStart", comm);
+    batch_->stream = stream;
+  }
+  TORCH_CHECK(!batch_ || *batch_->stream == stream, call.describe(),
+              ": the operations of a batch must be on one device and stream");
   FlightRecorder::get().start(call.record);
   auto kept = enqueue(call, comm, stream.stream());
   kept.insert(kept.end(), call.inputs.begin(), call.inputs.end());
@@ -261,14 +311,37 @@ std::shared_ptr<Work> NcclBackend::run(Collective call) {
       c10::cuda::CUDACachingAllocator::recordStream(t.storage().data_ptr(), stream);
   }
   auto work = std::make_shared<NcclWork>(call, captured ? std::vector<at::Tensor>() : kept);
-  work->record(stream);
-  if (!captured) {
-    if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
-    pending_.push_back(work);
-    changed_.notify_one();
+  if (batch_) {
+    batch_->works.push_back(work);
+    return work;
   }
-  if (is_barrier && !captured) stream.synchronize();
+  leave(work, stream);
+  lock.unlock();
+  if (is_barrier && !captured) work->wait_on_host();
   return work;
+}
+
+// Marks the place of the work on its stream, and has it watched unless it is only recorded.
+void NcclBackend::leave(const std::shared_ptr<NcclWork>& work, CUDAStream stream) {
+  work->record(stream);
+  if (c10::cuda::is_capturing()) return;
+  if (!watcher_.joinable()) watcher_ = std::thread([this] { watch(); });
+  pending_.push_back(work);
+  changed_.notify_one();
+}
+
+void NcclBackend::begin_batch() {
+  std::lock_guard lock(mutex_);
+  TORCH_CHECK(!batch_, "a batch of operations was begun already");
+  batch_.emplace();
+}
+void NcclBackend::end_batch() {
+  std::lock_guard lock(mutex_);
+  TORCH_CHECK(batch_, "no batch of operations was begun");
+  const auto batch = std::exchange(batch_, std::nullopt);
+  if (!batch->has_begun) return;
+  check(nccl_->ncclGroupEnd(), "ncclGroupEnd");
+  for (const auto& work : batch->works) leave(work, *batch->stream);
 }
 
 // ---- operations
@@ -453,8 +526,42 @@ void NcclBackend::rooted(const Collective& call, Comm comm, void* stream) {
   });
 }
 
+// ---- registered memory
+void NcclBackend::register_memory(c10::Device device, void* data, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  TORCH_CHECK(!is_ended_, "register_memory: the process group was shut down");
+  if (!failure_.empty()) throw DistBackendError(failure_);
+  TORCH_CHECK_VALUE(device.is_cuda() != nccl_->is_emulated, "register_memory: ", device,
+                    " is no device of NCCL");
+  TORCH_CHECK(!registered_.count(data), "register_memory: the memory at ", data,
+              " is registered already");
+  std::optional<c10::cuda::CUDAGuard> guard;
+  if (device.is_cuda()) guard.emplace(device);
+  const Comm comm = communicator(device);
+  void* handle = nullptr;
+  check(nccl_->ncclCommRegister(comm, data, bytes, &handle), "ncclCommRegister", comm);
+  registered_[data] = {device.is_cuda() ? device.index() : -1, handle};
+}
+
+void NcclBackend::deregister_memory(void* data) {
+  std::lock_guard lock(mutex_);
+  const auto found = registered_.find(data);
+  TORCH_CHECK(found != registered_.end(), "deregister_memory: the memory at ", data,
+              " is not registered");
+  const auto [device, handle] = found->second;
+  registered_.erase(found);
+  if (const auto comm = comms_.find(device); comm != comms_.end()) {
+    check(nccl_->ncclCommDeregister(comm->second, handle), "ncclCommDeregister", comm->second);
+  }
+}
+
 // ---- watching and the end
 void NcclBackend::watch() {
+  // Asking an event would end a recording of another thread.
+  auto mode = c10::cuda::CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (c10::cuda::driver().cuThreadExchangeStreamCaptureMode) {
+    c10::cuda::driver().cuThreadExchangeStreamCaptureMode(&mode);
+  }
   std::unique_lock lock(mutex_);
   while (!is_ended_) {
     changed_.wait_for(lock, pending_.empty() ? Millis(1000) : kLook);
@@ -487,6 +594,7 @@ void NcclBackend::fail(const std::string& reason) {
   FlightRecorder::get().dump(reason);
   for (const auto& [device, comm] : comms_) nccl_->ncclCommAbort(comm);
   comms_.clear();
+  registered_.clear();
   for (const auto& work : pending_) {
     work->finish(std::make_exception_ptr(
         DistBackendError(c10::str(reason, "\n  in ", work->description()))));
@@ -502,6 +610,11 @@ void NcclBackend::end(bool aborts) {
   }
   if (watcher_.joinable()) watcher_.join();
   std::lock_guard lock(mutex_);
+  for (const auto& [data, one] : registered_) {
+    const auto comm = comms_.find(one.device);
+    if (!aborts && comm != comms_.end()) nccl_->ncclCommDeregister(comm->second, one.handle);
+  }
+  registered_.clear();
   for (const auto& [device, comm] : comms_) {
     if (aborts) {
       nccl_->ncclCommAbort(comm);

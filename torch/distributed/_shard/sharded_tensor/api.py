@@ -14,9 +14,12 @@ from torch.distributed._shard.sharded_tensor.metadata import (
     ShardedTensorMetadata,
     TensorProperties,
 )
+from torch.distributed._shard.sharding_spec import _internals
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataIndex
 
 __all__ = [
-    "Shard", "ShardedTensor", "ShardedTensorMetadata", "TensorProperties", "init_from_local_shards",
+    "Shard", "ShardedTensor", "ShardedTensorBase", "ShardedTensorMetadata", "TensorProperties",
+    "init_from_local_shards",
 ]  # fmt: skip
 
 
@@ -45,33 +48,7 @@ class Shard:
         return cls(tensor, metadata)
 
 
-def _check_tiling(shards: list[ShardMetadata], size: torch.Size) -> None:
-    """The parts must fill the whole and not overlap."""
-    volume = 0
-    for one in shards:
-        ends = [o + s for o, s in zip(one.shard_offsets, one.shard_sizes, strict=True)]
-        if len(ends) != len(size) or any(
-            end > whole for end, whole in zip(ends, size, strict=True)
-        ):
-            raise ValueError(f"the shard {one} is not within a tensor of size {tuple(size)}")
-        volume += torch.Size(one.shard_sizes).numel()
-    for one, other in itertools.combinations(shards, 2):
-        apart = any(
-            a + n <= b or b + m <= a
-            for a, n, b, m in zip(
-                one.shard_offsets, one.shard_sizes, other.shard_offsets, other.shard_sizes,
-                strict=True,
-            )
-        )  # fmt: skip
-        if not apart:
-            raise ValueError(f"Shards {one} and {other} overlap")
-    if volume != size.numel():
-        raise ValueError(
-            f"Total volume of shards: {volume} does not match tensor volume: {size.numel()}"
-        )
-
-
-class ShardedTensor:
+class ShardedTensorBase:
     """A tensor of which this rank has `local_shards()`."""
 
     def __init__(
@@ -79,6 +56,50 @@ class ShardedTensor:
     ) -> None:
         self._local_shards, self._metadata = list(local_shards), metadata
         self._process_group = process_group
+
+    @classmethod
+    def _init_from_local_shards_and_global_metadata(
+        cls,
+        local_shards: list[Shard],
+        sharded_tensor_metadata: ShardedTensorMetadata,
+        sharding_spec: Any = None,
+        process_group: Any = None,
+        init_rrefs: bool = False,
+    ) -> ShardedTensorBase:
+        """Made without asking the other ranks, whose parts the metadata names."""
+        every = sharded_tensor_metadata.shards_metadata
+        if not every:
+            raise ValueError("shards_metadata must not be empty!")
+        if sharded_tensor_metadata.tensor_properties.layout != torch.strided:
+            raise ValueError("Only torch.strided layout is currently supported")
+        _internals.validate_non_overlapping_shards_metadata(every, sharded_tensor_metadata.size)
+        for shard in local_shards:
+            if shard.metadata not in every:
+                raise ValueError(f"the shard {shard.metadata} is not one of the tensor's")
+        made = cls(local_shards, sharded_tensor_metadata, process_group)
+        made._sharding_spec = sharding_spec
+        return made
+
+    _sharding_spec: Any = None
+
+    def sharding_spec(self) -> Any:
+        """How it was cut, where that is known."""
+        return self._sharding_spec
+
+    # ---- in checkpoints
+    def __create_chunk_list__(self) -> list[ChunkStorageMetadata]:
+        return [
+            ChunkStorageMetadata(
+                torch.Size(one.metadata.shard_offsets), torch.Size(one.metadata.shard_sizes)
+            )
+            for one in self._local_shards
+        ]
+
+    def __get_tensor_shard__(self, index: MetadataIndex) -> torch.Tensor:
+        for one in self._local_shards:
+            if torch.Size(one.metadata.shard_offsets) == index.offset:
+                return one.tensor
+        raise ValueError(f"could not find shard at '{index.offset}' for FQN: '{index.fqn}'")
 
     def local_shards(self) -> list[Shard]:
         """The parts of this rank."""
@@ -104,6 +125,11 @@ class ShardedTensor:
         return self._metadata.size
 
     @property
+    def layout(self) -> torch.layout:
+        """The layout of all parts."""
+        return self._metadata.tensor_properties.layout
+
+    @property
     def dtype(self) -> torch.dtype:
         """The dtype of all parts."""
         return self._metadata.tensor_properties.dtype
@@ -120,6 +146,17 @@ class ShardedTensor:
     def numel(self) -> int:
         """How many elements the whole has."""
         return self._metadata.size.numel()
+
+    def is_pinned(self) -> bool:
+        """Whether the parts are in pinned memory."""
+        return self._metadata.tensor_properties.pin_memory
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._metadata})"
+
+
+class ShardedTensor(ShardedTensorBase):
+    """A tensor whose ranks can put it together."""
 
     def gather(self, dst: int = 0, out: torch.Tensor | None = None) -> None:
         """Puts all parts together in `out` of rank `dst`; all ranks call it."""
@@ -138,9 +175,6 @@ class ShardedTensor:
             for axis, (begin, length) in enumerate(zip(offsets, tensor.shape, strict=True)):
                 target = target.narrow(axis, begin, length)
             target.copy_(tensor)
-
-    def __repr__(self) -> str:
-        return f"ShardedTensor({self._metadata})"
 
 
 def init_from_local_shards(
@@ -162,7 +196,7 @@ def init_from_local_shards(
     if len(kinds) != 1:
         raise ValueError(f"the parts differ in dtype or requires_grad: {sorted(map(str, kinds))}")
     shards = [metadata for metadata, _, _ in flat]
-    _check_tiling(shards, size)
+    _internals.validate_non_overlapping_shards_metadata(shards, size)
     ((dtype, grad),) = kinds
     properties = TensorProperties(dtype=dtype, requires_grad=grad)
     return ShardedTensor(

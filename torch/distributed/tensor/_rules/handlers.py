@@ -48,3 +48,9 @@ def is_same_size(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
 def is_pinned(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether the part is in pinned memory."""
     return op(args[0]._local_tensor, *args[1:], **kwargs)
+
+
+@handler("_linalg_check_errors")
+def check_errors(op: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+    """All ranks see the errors of all, so that none goes on alone."""
+    op(args[0].full_tensor(), *args[1:], **kwargs)

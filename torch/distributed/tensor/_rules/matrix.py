@@ -189,3 +189,24 @@ def convolution_backward(call: Call) -> Signature:
     if space and len(call.tensors) != 3:
         raise NotImplementedError(f"{call.op}: expected three tensors, got {len(call.tensors)}")
     return made
+
+
+@rule(
+    "_linalg_eigh _linalg_svd _linalg_det _linalg_slogdet linalg_qr linalg_eig linalg_cholesky_ex "
+    "linalg_inv_ex linalg_lu linalg_lu_factor_ex linalg_matrix_exp cholesky_inverse cholesky"
+)
+def of_matrices(call: Call) -> Signature:
+    """What is computed of each matrix of a batch as a whole: the batch alone can be cut."""
+    letters = Letters()
+    shape = call.tensors[0].shape
+    batch = tuple((letters.new(size),) for size in shape[:-2])
+    frozen: set[int] = set()
+
+    def dims(sizes: tuple[int, ...]) -> Dims:
+        own = [letters.new(size) for size in sizes[len(batch) :]]
+        frozen.update(own)
+        return batch[: len(sizes)] + tuple((letter,) for letter in own)
+
+    inputs = {0: dims(shape)}
+    outputs = {o: dims(tuple(meta.shape)) for o, meta in enumerate(call.results)}
+    return Signature(inputs, outputs, letters.sizes, frozen=frozen)

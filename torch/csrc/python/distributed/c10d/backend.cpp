@@ -113,6 +113,48 @@ PyObject* backend_shutdown(PyObject* self, PyObject*) {
   });
 }
 
+PyObject* backend_begin_batch(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    impl(self).begin_batch();
+    return new_none();
+  });
+}
+PyObject* backend_end_batch(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto& backend = impl(self);
+    unlocked([&] { backend.end_batch(); });
+    return new_none();
+  });
+}
+
+// _register_memory(index of the GPU or -1, address, bytes) and _deregister_memory(address)
+PyObject* backend_register(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    int index;
+    unsigned long long address, bytes;
+    if (!PyArg_ParseTuple(args, "iKK:_register_memory", &index, &address, &bytes)) {
+      throw python_error();
+    }
+    auto& backend = impl(self);
+    const c10::Device device = index < 0
+                                   ? c10::Device(c10::kCPU)
+                                   : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+    unlocked([&] {
+      backend.register_memory(device, reinterpret_cast<void*>(address), static_cast<size_t>(bytes));
+    });
+    return new_none();
+  });
+}
+PyObject* backend_deregister(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    unsigned long long address;
+    if (!PyArg_ParseTuple(args, "K:_deregister_memory", &address)) throw python_error();
+    auto& backend = impl(self);
+    unlocked([&] { backend.deregister_memory(reinterpret_cast<void*>(address)); });
+    return new_none();
+  });
+}
+
 // _open(name, store, rank, size, timeout, group_name, global_ranks, threads, interfaces, hostname)
 PyObject* backend_open(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -167,6 +209,12 @@ PyMethodDef backend_methods[] = {
     {"set_timeout", backend_set_timeout, METH_O, "set_timeout(timeout)"},
     {"abort", backend_abort, METH_NOARGS, "Ends all work with errors."},
     {"shutdown", backend_shutdown, METH_NOARGS, "Lets work end, then stops."},
+    {"_begin_batch", backend_begin_batch, METH_NOARGS,
+     "Operations until _end_batch() may be started as one."},
+    {"_end_batch", backend_end_batch, METH_NOARGS, "Starts what was given since _begin_batch()."},
+    {"_register_memory", backend_register, METH_VARARGS,
+     "_register_memory(index, address, bytes): prepares memory for many operations."},
+    {"_deregister_memory", backend_deregister, METH_VARARGS, "_deregister_memory(address)"},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {

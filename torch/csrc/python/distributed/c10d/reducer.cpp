@@ -161,6 +161,14 @@ PyObject* reducer_static(PyObject* self, PyObject*) {
     return new_none();
   });
 }
+PyObject* reducer_set_world_size(PyObject* self, PyObject* size) {
+  return guarded([&]() -> PyObject* {
+    const int64_t count = integer_from(size);
+    if (count < 1) raise(PyExc_ValueError, c10::str("no number of ranks: ", count));
+    impl(self).set_world_size(static_cast<int>(count));
+    return new_none();
+  });
+}
 PyObject* reducer_remove_hooks(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     impl(self).remove_hooks();
@@ -193,6 +201,8 @@ PyMethodDef methods[] = {
     {"_set_exchange", reducer_set_exchange, METH_VARARGS, "_set_exchange(exchange, divides)"},
     {"_arrival", reducer_arrival, METH_NOARGS, "Parameters in the order they were finished in."},
     {"_set_static_graph", reducer_static, METH_NOARGS, "Every pass will be like the first."},
+    {"_set_world_size", reducer_set_world_size, METH_O,
+     "_set_world_size(size): gradients are divided by it."},
     {"_remove_autograd_hooks", reducer_remove_hooks, METH_NOARGS, "Leaves the parameters alone."},
     {"_bucket_count", reducer_bucket_count, METH_NOARGS, "How many buckets there are."},
     {"_bucket", reducer_bucket, METH_O, "_bucket(i): memory, gradients, parameters."},

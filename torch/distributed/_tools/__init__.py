@@ -1,0 +1,1 @@
+"""Tools that watch a model while it is trained."""
