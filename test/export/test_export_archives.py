@@ -167,3 +167,38 @@ def test_mutated_archives_raise_clearly_or_load():
             del changed[choose.randrange(len(changed)) :]
         with contextlib.suppress(RuntimeError, ValueError, AssertionError):
             load(io.BytesIO(bytes(changed)))
+
+
+def test_names_with_capitals_survive_an_archive():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.LayerNorm = nn.LayerNorm(2)
+
+        def forward(self, inputIds):
+            return self.LayerNorm(inputIds)
+
+    net, x = Named(), torch.randn(3, 2)
+    program = export(net, (x,))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    names = [n.name for n in loaded.graph.nodes]
+    assert names == ["p_layernorm_weight", "p_layernorm_bias", "inputids", "layer_norm", "output"]
+    assert names == [n.name for n in program.graph.nodes]
+    assert torch.equal(loaded.module()(x), net(x))
+
+
+def test_archive_with_capitals_in_names_of_inputs_is_read():
+    file = io.BytesIO()
+    save(export(nn.Linear(2, 2), (torch.ones(1, 2),)), file)
+    changed = io.BytesIO()
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name.endswith(".json"):
+                data = data.replace(b"p_weight", b"p_LayerNorm")
+            new.writestr(name, data)
+    changed.seek(0)
+    assert load(changed).module()(torch.ones(1, 2)).shape == (1, 2)

@@ -281,3 +281,20 @@ def test_unflatten_with_a_kept_signature_lets_a_module_be_exchanged():
     tree = unflatten(export(Once(), args, preserve_module_call_signature=("inner",)))
     tree.inner = Zero()
     assert torch.equal(tree(*args), torch.ones(4, 2))
+
+
+def test_deferred_assertion_on_sizes_of_two_inputs_reads_both_first():
+    class Views(nn.Module):
+        def forward(self, x, y):
+            return y.view(x.shape[0], -1)
+
+    free = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+    program = export(
+        Views(),
+        (torch.ones(2, 8), torch.ones(2, 8)),
+        dynamic_shapes={"x": free, "y": free},
+        prefer_deferred_runtime_asserts_over_guards=True,
+    )
+    assert program.module()(torch.ones(3, 4), torch.ones(6, 2)).shape == (3, 4)
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        program.module()(torch.ones(4, 4), torch.ones(3, 2))

@@ -1,6 +1,7 @@
 """torch.onnx.export: models compute what programs do, by ONNX Runtime and its own kernels."""
 
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -315,3 +316,37 @@ def test_exportable_module_says_how_it_is_exported():
     program = Mine().to_onnx()
     assert program.model.graph.outputs[0].name == "twice"
     assert program(torch.ones(4, 3))[0].shape == (4, 3)
+
+
+class Recurrent(nn.Module):
+    """Tokens through a recurrent network of two layers in two directions."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 6)
+        self.network = kind(6, 5, 2, batch_first=True, bidirectional=True)
+        self.LayerNorm = nn.LayerNorm(10)
+
+    def forward(self, tokens):
+        return self.LayerNorm(self.network(self.embedding(tokens))[0])
+
+
+RELU = partial(nn.RNN, nonlinearity="relu")
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN, RELU])
+def test_recurrent_networks_compute_the_same(kind):
+    program = torch.onnx.export(Recurrent(kind).eval(), (torch.randint(0, 20, (2, 4)),))
+    check(program, torch.randint(0, 20, (2, 4)))
+
+
+def test_sizes_of_two_inputs_that_depend_on_each_other_are_translated():
+    class Views(nn.Module):
+        def forward(self, x, y):
+            return y.view(x.shape[0], -1) * 2
+
+    free = {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+    program = torch.onnx.export(
+        Views(), (torch.ones(2, 8), torch.ones(2, 8)), dynamic_shapes={"x": free, "y": free}
+    )
+    check(program, torch.randn(3, 4), torch.randn(6, 2))

@@ -24,7 +24,7 @@ _PREFIX = {
 
 
 def _identifier(text: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9]", "_", text)
+    return re.sub(r"[^a-zA-Z0-9]", "_", text).lower()
 
 
 def name_of_path(path: tuple) -> str:

@@ -95,6 +95,8 @@ def _export(
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, named)
     runs = _by_bytecode(mod, args, named, dynamic_shapes) if strict else None
+    if preserve_module_call_signature:
+        runs = None  # the graph of the bytecode tracer has no calls of modules to look at
     ep = _export_by_running(
         mod,
         args,

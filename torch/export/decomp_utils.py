@@ -93,9 +93,9 @@ class CustomDecompTable(dict[OperatorBase, Callable]):
         self.deleted_custom_ops.add(key)
         return found
 
-    def update(self, other: dict[OperatorBase, Callable]) -> None:
+    def update(self, other_dict: dict[OperatorBase, Callable]) -> None:
         """Puts in what another table has."""
-        for key, value in other.items():
+        for key, value in other_dict.items():
             self[key] = value
 
     def __contains__(self, key: object) -> bool:

@@ -15,12 +15,19 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx, nn
 from torch.export._guards import InputChecks
+from torch.export._submodules import InterpreterModule, InterpreterModuleDispatcher
 from torch.export._unlift import _state_of, _valid, assign_attr
 from torch.export.exported_program import ExportedProgram, ModuleCallSignature
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
-__all__ = ["FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"]
+__all__ = [
+    "FlatArgsAdapter",
+    "InterpreterModule",
+    "InterpreterModuleDispatcher",
+    "UnflattenedModule",
+    "unflatten",
+]
 
 
 class FlatArgsAdapter(abc.ABC):
@@ -46,10 +53,6 @@ class FlatArgsAdapter(abc.ABC):
 def _disable_interpreter() -> Iterator[None]:
     """Modules run their generated code inside, which they do anyway."""
     yield
-
-
-class InterpreterModule(fx.GraphModule):
-    """A submodule of an unflattened program."""
 
 
 class _Call(NamedTuple):
@@ -226,6 +229,10 @@ class _Build:
             e.fqn: e.signature for e in ep.module_call_graph if e.fqn and e.signature is not None
         }
         self.graphs: dict[str, str] = {}  # text of a graph -> path of its module
+        self.types: dict[str, str] = {}  # path of a module -> its class
+        for node in ep.graph.nodes:
+            for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+                self.types.setdefault(path, _name_of(kind))
 
     def is_state(self, node: fx.Node) -> bool:
         """Whether a node is read wherever it is needed."""
@@ -254,6 +261,7 @@ class _Build:
         """Puts the module of a finished graph into the tree; its path from the module around. A
         module that is called again with the same graph is there already."""
         name = frame.tree
+        self.dispatch(frame.graph, frame.path, name)
         text = f"{frame.path}\n{frame.graph}"
         shift = len(around) + 1 if around else 0
         known = self.graphs.setdefault(text, name)
@@ -265,7 +273,7 @@ class _Build:
         holder = held if isinstance(held, nn.Module) else nn.Module()
         for alias, value in frame.aliases.items():
             holder.__dict__[alias] = value
-        made = InterpreterModule(holder, frame.graph, "InterpreterModule")
+        made = InterpreterModule(frame.graph, self.types.get(frame.path), holder)
         for alias, value in frame.aliases.items():
             if isinstance(value, Tensor):
                 made._buffers.pop(alias, None)
@@ -274,6 +282,34 @@ class _Build:
         _adopt(made, holder)
         parent.add_module(last, made)
         return name[shift:]
+
+    def dispatch(self, graph: fx.Graph, path: str, tree: str) -> None:
+        """Calls of one module that ran different graphs, where its signature is kept: they go to
+        one module at its place, so that it can be exchanged."""
+        calls: dict[str, list[fx.Node]] = {}
+        for node in graph.find_nodes(op="call_module"):
+            calls.setdefault(re.sub(r"@\d+$", "", node.target), []).append(node)
+        for base, nodes in calls.items():
+            targets = dict.fromkeys(n.target for n in nodes)
+            if len(targets) < 2 or (f"{path}.{base}" if path else base) not in self.signatures:
+                continue
+            holder = _descend(self.root, tree)
+            modules = {target: holder.get_submodule(target) for target in targets}
+            owner, _, last = base.rpartition(".")
+            parent = _descend(holder, owner)
+            first = modules[nodes[0].target]
+            attrs = [*first._parameters, *first._buffers, *first._modules]
+            for target in targets:
+                parent._modules.pop(target.rpartition(".")[2], None)
+            made = InterpreterModuleDispatcher(attrs, [modules[n.target] for n in nodes])
+            parent.add_module(last, made)
+            for node in nodes:
+                node.target = base
+
+
+def _name_of(kind: object) -> str:
+    """The full name of a class, which a program that was loaded has as text."""
+    return f"{kind.__module__}.{kind.__qualname__}" if isinstance(kind, type) else str(kind)
 
 
 def _descend(root: nn.Module, path: str) -> nn.Module:
@@ -365,6 +401,8 @@ class UnflattenedModule(nn.Module):
             else:
                 frame.graph.call_function(torch.ops.aten.copy_.default, (target, made))
         frame.graph.output(tuple(outputs))
+        build.dispatch(frame.graph, "", "")
+        self._ty = build.types.get("")
         for name, module in frame.aliases.items():
             self.__dict__.setdefault(name, module)
         return frame.graph
@@ -400,15 +438,20 @@ class UnflattenedModule(nn.Module):
 
     def forward(self, *args: object, **kwargs: object) -> object:
         """Runs the program."""
-        signature = self.module_call_graph[0].signature
-        flat, spec = pytree.tree_flatten((args, kwargs))
-        tracing = any(isinstance(leaf, fx.Proxy) for leaf in flat)
-        if spec != signature.in_spec and not tracing:
-            flat = self._adapted(flat, spec, signature.in_spec, kwargs, args)
-        if not tracing:
-            self.checks.check(flat)
+        flat = self.process_forward_inputs(*args, **kwargs)
         found = fx.Interpreter(self, graph=self.graph).run(*flat, enable_io_processing=False)
-        return pytree.tree_unflatten(list(found), signature.out_spec)
+        return pytree.tree_unflatten(list(found), self.module_call_graph[0].signature.out_spec)
+
+    def process_forward_inputs(self, *args: object, **kwargs: object) -> list[object]:
+        """The leaves of arguments in the order of the program, adapted and checked."""
+        wanted = self.module_call_graph[0].signature.in_spec
+        flat, spec = pytree.tree_flatten((args, kwargs))
+        if any(isinstance(leaf, fx.Proxy) for leaf in flat):
+            return flat
+        if spec != wanted:
+            flat = self._adapted(flat, spec, wanted, kwargs, args)
+        self.checks.check(flat)
+        return flat
 
     def _adapted(
         self,
@@ -437,7 +480,18 @@ class UnflattenedModule(nn.Module):
         return adapted
 
     def finalize(self) -> None:
-        """Nothing is left to be done."""
+        """Makes changes of graphs take effect."""
+        self.graph.lint()
+        for child in self.modules():
+            if isinstance(child, InterpreterModuleDispatcher):
+                for module in child.call_modules():
+                    module.finalize()
+            elif isinstance(child, InterpreterModule):
+                child.finalize()
+
+    def type_name(self) -> str | None:
+        """The class of the module that was exported."""
+        return self._ty
 
     def print_readable(
         self,

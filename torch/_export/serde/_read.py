@@ -323,11 +323,11 @@ class _GraphReader:
     def _input(self, arg: object, name: str | None, constants: dict[str, object]) -> None:
         held = arg.value
         if arg.type in ("as_tensor", "as_custom_obj"):
-            node = self.graph.placeholder(held.name)
+            node = self._placeholder(held.name)
             node.meta["val"] = self._meta_of(held.name)
             self._note(held.name, node)
         elif arg.type.startswith("as_sym") and getattr(held, "type", "") == "as_name":
-            node = self.graph.placeholder(held.value)
+            node = self._placeholder(held.value)
             node.meta["val"] = self._meta_of(held.value)
             self._note(held.value, node)
         else:
@@ -335,6 +335,10 @@ class _GraphReader:
             node.meta["val"] = constants.get(name, _plain(arg))
         if node.op == "placeholder":
             self._bind(node, node.meta["val"], inputs=True)
+
+    def _placeholder(self, name: str) -> fx.Node:
+        """An input of exactly this name: the signature refers to it."""
+        return self.graph.create_node("placeholder", name, name=name)
 
     # ---- arguments
     def value(self, arg: object) -> object:

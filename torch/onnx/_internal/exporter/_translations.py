@@ -140,3 +140,54 @@ def _adaptive_avg_pool2d(self: Value, output_size: Sequence[int]) -> Value:
     columns = _window_means(sizes[1], output_size[1]).astype(kind).T
     means = op.MatMul(op.Constant(value=ir.tensor(rows)), self)
     return op.MatMul(means, op.Constant(value=ir.tensor(columns)))
+
+
+def _rnn(
+    activation: str,
+    input: Value,
+    hx: Value,
+    params: Sequence[Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Value, Value]:
+    """Layers of simple cells; the weights of both directions of a layer lie one above the other."""
+    if train and dropout:
+        raise NotImplementedError("a recurrent network with dropout that is being trained")
+    directions, each = (2 if bidirectional else 1), (4 if has_biases else 2)
+    steps = op.Transpose(input, perm=[1, 0, 2]) if batch_first else input
+    last = []
+    for layer in range(num_layers):
+        begin = layer * directions
+        cells = [params[each * i : each * (i + 1)] for i in range(begin, begin + directions)]
+        stacked = [
+            op.Concat(*[op.Unsqueeze(cell[i], [0]) for cell in cells], axis=0) for i in range(each)
+        ]
+        found, final = op.RNN(
+            steps,
+            stacked[0],
+            stacked[1],
+            op.Concat(*stacked[2:], axis=1) if has_biases else None,
+            None,
+            op.Slice(hx, [begin], [begin + directions], [0]),
+            activations=[activation] * directions,
+            direction="bidirectional" if bidirectional else "forward",
+            hidden_size=int(cells[0][1].shape[-1]),
+        )
+        steps = op.Reshape(op.Transpose(found, perm=[0, 2, 1, 3]), [0, 0, -1])
+        last.append(final)
+    output = op.Transpose(steps, perm=[1, 0, 2]) if batch_first else steps
+    return output, op.Concat(*last, axis=0)
+
+
+@translation("aten::rnn_tanh.input")
+def _rnn_tanh(*args: object) -> tuple[Value, Value]:
+    return _rnn("Tanh", *args)
+
+
+@translation("aten::rnn_relu.input")
+def _rnn_relu(*args: object) -> tuple[Value, Value]:
+    return _rnn("Relu", *args)
