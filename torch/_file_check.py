@@ -51,6 +51,8 @@ class _Search:
         self.text = text
         self.at = 0
         self.group_start = 0  # where a group of dag checks began
+        self.group_found: list[int] = []  # what it found so far
+        self.group_refused: list[_Check] = []  # what must not stand before it
 
     def find(self, pattern: str, start: int) -> int:
         """Where a pattern begins, at `start` or behind it."""
@@ -189,6 +191,8 @@ class FileCheck:
         previous = None
         for check in self._checks:
             try:
+                if check.kind != "CHECK-DAG":
+                    self._end_group(search)
                 if check.kind == "CHECK-NOT":
                     refused.append(check)
                 else:
@@ -196,16 +200,29 @@ class FileCheck:
             except _Failure as failure:
                 raise RuntimeError(f"{failure}\nFrom {check}\n") from None
             previous = check
+        self._end_group(search)
         self._refuse(search, refused, search.at, len(search.text))
 
     def _step(
         self, search: _Search, check: _Check, previous: _Check | None, refused: list[_Check]
     ) -> None:
-        if check.kind == "CHECK-DAG" and (previous is None or previous.kind != "CHECK-DAG"):
-            search.group_start = search.at
+        if check.kind == "CHECK-DAG":
+            if previous is None or previous.kind != "CHECK-DAG":
+                search.group_start = search.at
+                search.group_refused, search.group_found = refused.copy(), []
+                refused.clear()
+            search.group_found.append(search.run(check))
+            return
         before = search.at
         found = search.run(check)
         self._refuse(search, refused, before, found)
+
+    def _end_group(self, search: _Search) -> None:
+        """What must not stand before a group must not stand before the first of its matches."""
+        if search.group_found:
+            first = min(search.group_found)
+            self._refuse(search, search.group_refused, search.group_start, first)
+            search.group_found = []
 
     @staticmethod
     def _refuse(search: _Search, refused: list[_Check], start: int, end: int) -> None:

@@ -5,6 +5,7 @@ import types
 import typing
 import warnings
 
+from torch.futures import Future  # noqa: F401
 from torch.jit import (  # noqa: F401
     _overload,
     _overload_method,

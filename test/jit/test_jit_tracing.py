@@ -189,3 +189,24 @@ def test_trace_indexes_by_masks_lists_and_single_numbers():
     traced = torch.jit.trace(f, inputs(0))
     for got, wanted in zip(traced(*inputs(1)), f(*inputs(1)), strict=True):
         assert torch.equal(got, wanted)
+
+
+def test_traced_lambda_is_saved_and_loaded():
+    traced = torch.jit.trace(lambda a, b: (b, a * 2), (torch.ones(2), torch.zeros(2)))
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    first, second = torch.jit.load(file)(torch.tensor([1.0]), torch.tensor([5.0]))
+    assert first.tolist() == [5] and second.tolist() == [2]
+
+
+def test_trace_while_parametrizations_are_cached_raises():
+    class Double(torch.nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    model = torch.nn.Linear(2, 2)
+    torch.nn.utils.parametrize.register_parametrization(model, "weight", Double())
+    refused = pytest.raises(RuntimeError, match="Cannot trace a model while caching")
+    with torch.nn.utils.parametrize.cached(), refused:
+        torch.jit.trace(model, torch.ones(1, 2))

@@ -66,3 +66,12 @@ def test_an_instance_that_was_never_run_says_so(capsys):
         "You have not run this instance of FileCheck!\nFileCheck checks:\n"
         "\tCHECK: a\n\tCHECK-NOT: b\n"
     )
+
+
+def test_what_is_refused_before_a_group_in_any_order_ends_at_its_first_match():
+    check = FileCheck().check_not("3").check_dag("1").check_dag("2").check_not("3")
+    check.run("1 3 2")
+    check.run("2 3 1")
+    for text in ("3 1 2", "2 1 3"):
+        with pytest.raises(RuntimeError, match='Expected to not find "3"'):
+            check.run(text)

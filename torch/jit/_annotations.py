@@ -115,7 +115,7 @@ def qualified_name(thing: object, name: str | None = None) -> str:
     label = name or getattr(thing, "__qualname__", None) or thing.__name__
     label = label.replace("<locals>", "_locals").replace("<lambda>", "_lambda").replace(".", "_")
     if "<locals>" in getattr(thing, "__qualname__", ""):
-        label = thing.__name__
+        label = thing.__name__.replace("<lambda>", "_lambda")
     if module == "__main__":
         return f"__torch__.{label}"
     if module.startswith("<torch_package_"):

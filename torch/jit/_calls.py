@@ -483,12 +483,16 @@ class Calls(Forms):
         if text is None:
             self.fail(f"'{kind}' object has no attribute or method '{name}'")
         schema = parse(text)
+        constructs = name == "__init__"  # its schema has no receiver and returns the object
 
         def run(args, kwargs) -> Value:
+            given = args if constructs else [receiver, *args]
             try:
-                inputs, _ = self.match(schema, [receiver, *args], kwargs, True)
+                inputs, _ = self.match(schema, given, kwargs, True)
             except Mismatch as why:
                 self.fail(f"{text}:\n{why}")
+            if constructs:
+                return self.value("prim::CallMethod", [receiver, *inputs], T.NoneT, name=name)
             returns = schema.returns[0].type if schema.returns else T.NoneT
             if len(schema.returns) > 1:
                 returns = T.tuple_of(*(r.type for r in schema.returns))
@@ -713,6 +717,10 @@ class Calls(Forms):
                 self.call_method(made, "__init__", args, kwargs)
             elif args or kwargs:
                 self.fail(f"{kind.name()}() takes no arguments")
+            return made
+        if isinstance(kind, T.CustomClassType):
+            made = self.value("prim::CreateObject", (), kind)
+            self.custom_method(made, "__init__").call(self, args, kwargs)
             return made
         self.fail(f"cannot make a value of type {kind.annotation_str}")
 

@@ -238,6 +238,9 @@ class Indexing:
         kind = owner.type()
         if kind is T.Tensor:
             view, tensors = self.tensor_view(owner, target.slice)
+            if value.type() in (T.Int, T.Float) and all(t is None for t in tensors):
+                self.op("aten::fill_", [view, value])
+                return
             value = self.as_tensor_like(value, owner)
             if any(t is not None for t in tensors):
                 self.op(

@@ -5,8 +5,9 @@ says whether it is the last use, so that tensors are freed as soon as nothing re
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import torch
 from torch.jit import _types as T
 from torch.jit._ir import Block, Graph, Node, Value
 
@@ -208,6 +209,8 @@ class Lowering:
         self.emit("MakeDict", node, node.inputs_list, node.outputs_list)
 
     def lower_prim_CreateObject(self, node: Node) -> None:
+        if isinstance(node.output().type(), T.CustomClassType):
+            return  # its constructor makes it
         self.emit("NewObject", node, (), node.outputs_list, self.type_index(node.output().type()))
 
     def lower_prim_GetAttr(self, node: Node) -> None:
@@ -225,6 +228,13 @@ class Lowering:
     def lower_prim_CallMethod(self, node: Node) -> None:
         if "function" in node.attrs:
             self.lower_prim_CallFunction(node)
+            return
+        receiver = node.inputs_list[0]
+        if node.attrs["name"] == "__init__" and isinstance(receiver.type(), T.CustomClassType):
+            make = _constructor(receiver.type().qualified_name)
+            self.externals.append((make, receiver.type().handle()))
+            index = len(self.externals) - 1
+            self.emit("External", node, node.inputs_list[1:], [receiver], index)
             return
         self.names.append(node.attrs["name"])
         self.emit("CallMethod", node, node.inputs_list, node.outputs_list, len(self.names) - 1)
@@ -316,6 +326,16 @@ class Lowering:
 
 
 _FOREVER = 2**63 - 1
+
+
+def _constructor(qualified_name: str) -> Callable[..., object]:
+    """Makes an object of a C++ class."""
+    namespace, name = qualified_name.removeprefix(T.CUSTOM_CLASSES).split(".")
+
+    def construct(*args: object) -> object:
+        return getattr(getattr(torch.classes, namespace), name)(*args)
+
+    return construct
 
 
 def _is_constant(value: Value, wanted: object) -> bool:

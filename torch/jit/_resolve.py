@@ -205,6 +205,8 @@ def sugar(thing: object, c=None) -> Sugar:
         return Packed(name) if name in _PACKED else Operator(name)
     if isinstance(thing, type):
         return _class(thing, c)
+    if isinstance(thing, torch._C.ScriptClass):
+        return Class(T.CustomClassType.of(thing.qualified_name()))
     from torch.jit import _autograd
 
     stays = {

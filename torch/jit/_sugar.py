@@ -267,7 +267,7 @@ class Closure(Sugar):
 
 
 class Class(Sugar):
-    """The constructor of a scripted class, NamedTuple or enumeration."""
+    """The constructor of a scripted class, a C++ class, NamedTuple or enumeration."""
 
     def __init__(self, type: T.Type) -> None:
         self.type = type
@@ -294,6 +294,8 @@ class Class(Sugar):
                     return Function(hook)
             if name in self.type.constants:
                 return Constant(*self.type.constants[name])
+        if isinstance(self.type, T.CustomClassType) and name == "__new__":
+            return Blank(self.type)
         c.fail(f"{self.what} has no attribute '{name}'")
 
 

@@ -269,7 +269,8 @@ constexpr Entry kAttributes[] = {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(t.layout() == c10::kSparseCsr);
      }},
-    {"prim::is_quantized(Tensor a) -> bool", asks<never>},
+    {"prim::is_quantized(Tensor a) -> bool",
+     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).is_quantized()); }},
     {"prim::is_nested(Tensor a) -> bool",
      [](IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);

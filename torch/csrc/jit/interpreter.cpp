@@ -140,12 +140,16 @@ void fork(Stack& stack, std::shared_ptr<Function> function, std::string place, b
                        : IValue::opaque(launch(std::move(work))));
 }
 
+[[noreturn]] void not_a_tensor(const Instruction& in, int i, const IValue& found) {
+  throw c10::Error(c10::str(in.entry->full_name(), ": expected a Tensor as argument ", i,
+                            " but got ", found.kind()));
+}
+
 inline void check_tensors(const Instruction& in, const Stack& stack) {
   const IValue* first = stack.data() + stack.size() - in.inputs;
   for (uint64_t left = in.tensors; left; left &= left - 1) {
     const int i = __builtin_ctzll(left);
-    TORCH_CHECK(first[i].isTensor(), in.entry->full_name(), ": expected a Tensor as argument ", i,
-                " but got ", first[i].kind());
+    if (C10_UNLIKELY(!first[i].isTensor())) not_a_tensor(in, i, first[i]);
   }
 }
 
@@ -291,12 +295,61 @@ inline const IValue& operand_ref(const Function& f, int32_t o, const IValue* reg
 }
 constexpr uint16_t kFewInputs = 4;
 
-// A builtin of few inputs and one output, without the stack. False for any other instruction.
+// An operator of a known signature. Its arguments stay where they are; registers that were read for
+// the last time are emptied behind it.
+inline void call_operator(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t* operand = f.operands.data() + in.first;
+  const IValue* arguments[kMostDirectArguments];
+  for (uint16_t i = 0; i < in.inputs; ++i) arguments[i] = &operand_ref(f, operand[i], registers);
+  for (uint64_t left = in.tensors; left; left &= left - 1) {
+    const int i = __builtin_ctzll(left);
+    if (C10_UNLIKELY(!arguments[i]->isTensor())) not_a_tensor(in, i, *arguments[i]);
+  }
+  IValue result = in.direct(*in.entry, arguments);
+  for (uint16_t i = 0; i < in.inputs; ++i)
+    if (operand[i] >= 0 && operand[i] & 1) registers[operand[i] >> 1] = IValue();
+  if (operand[in.inputs] >= 0) registers[operand[in.inputs]] = std::move(result);
+}
+
+// [1, n, ...]: a list of integers, as sizes are written.
+inline bool list_of_integers(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t* operand = f.operands.data() + in.first;
+  c10::SmallVector<int64_t, 8> items;
+  for (uint16_t i = 0; i < in.inputs; ++i) {
+    const IValue& item = operand_ref(f, operand[i], registers);
+    if (item.tag != IValue::Tag::Int) return false;
+    items.push_back(item.bits.i);
+  }
+  registers[operand[in.inputs]] = IValue(at::IntArrayRef(items.data(), items.size()));
+  return true;
+}
+
+// a, b = sizes
+inline bool spread_integers(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t* operand = f.operands.data() + in.first;
+  const IValue list = operand_ref(f, operand[0], registers);
+  if (list.tag != IValue::Tag::IntList) return false;
+  const std::vector<int64_t>& items = list.toIntList();
+  if (items.size() != in.outputs) return false;
+  for (uint16_t i = 0; i < in.outputs; ++i)
+    if (operand[1 + i] >= 0) registers[operand[1 + i]] = IValue(items[i]);
+  return true;
+}
+
+// What needs no stack: operators of known signatures, lists of integers, builtins of few inputs and
+// one output. False for any other instruction.
 inline bool run_directly(const Function& f, const Instruction& in, IValue* registers) {
   const int32_t* operand = f.operands.data() + in.first;
-  if (in.op != Opcode::Builtin || in.outputs != 1 || operand[in.inputs] < 0 ||
-      in.inputs > kFewInputs)
-    return false;
+  if (in.direct != nullptr) {
+    call_operator(f, in, registers);
+    return true;
+  }
+  if (in.op == Opcode::UnpackList) return spread_integers(f, in, registers);
+  if (in.outputs != 1 || operand[in.inputs] < 0) return false;
+  if (in.op == Opcode::MakeList)
+    return f.types[size_t(in.target)]->kind == Type::Kind::Int &&
+           list_of_integers(f, in, registers);
+  if (in.op != Opcode::Builtin || in.inputs > kFewInputs) return false;
   IValue arguments[kFewInputs];
   for (uint16_t i = 0; i < in.inputs; ++i) arguments[i] = take_operand(f, operand[i], registers);
   registers[operand[in.inputs]] = in.builtin(arguments, in.inputs);
@@ -485,7 +538,14 @@ void check_instruction(const Function& f, const Instruction& in) {
 void Function::check() {
   TORCH_CHECK(!code.empty() && code.back().op == Opcode::Return && registers >= inputs,
               "malformed code of '", name, "'");
-  for (const Instruction& in : code) check_instruction(*this, in);
+  for (Instruction& in : code) {
+    check_instruction(*this, in);
+    in.direct = nullptr;
+    // The number of inputs is that of the schema: a signature reads as many arguments as it has.
+    if (in.op == Opcode::Operator && in.outputs == 1 &&
+        in.inputs == in.entry->schema().arguments.size())
+      in.direct = direct_call_of(*in.entry);
+  }
   make_steps();
 }
 

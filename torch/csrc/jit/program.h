@@ -3,6 +3,7 @@
 // knows neither names nor Python.
 #pragma once
 #include <ATen/core/Dispatcher.h>
+#include <torch/csrc/jit/direct.h>
 #include <torch/csrc/jit/values.h>
 
 namespace torch::jit {
@@ -88,6 +89,7 @@ struct Instruction {
   const at::OperatorEntry* entry = nullptr;
   uint64_t tensors = 0; // bits of arguments that must be tensors: kernels trust that they are
   BuiltinFn builtin = nullptr;
+  DirectCall direct = nullptr; // of `entry`, made by check()
 };
 
 // An operand of an input is register * 2, plus one where this is the last use of the register, or

@@ -178,6 +178,8 @@ def _property(name):
         parametrization = self.parametrizations[name]
         if not _cache_depth:
             return parametrization()
+        if torch.jit.is_tracing():
+            raise RuntimeError("Cannot trace a model while caching the parametrizations.")
         key = (id(self), name)
         if key not in _cache:
             _cache[key] = parametrization()
