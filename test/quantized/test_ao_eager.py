@@ -195,3 +195,22 @@ def test_product_of_levels_per_channel_is_refused_by_name() -> None:
     )
     with pytest.raises(RuntimeError, match="per-tensor"):
         torch.ops.quantized.matmul(x, x, 1.0, 0)
+
+
+def test_histogram_observer_forgets_what_it_counted():
+    observer = tq.HistogramObserver()
+    observer(torch.randn(50))
+    observer.reset_histogram()
+    assert not observer.histogram.any() and observer.min_val == float("inf")
+    observer(torch.tensor([0.0, 1.0]))
+    assert observer.max_val == 1 and observer.histogram.sum() == 2
+
+
+def test_narrow_weight_fake_quantizers_leave_out_the_lowest_level():
+    for make in (
+        tq.fused_wt_fake_quant_range_neg_127_to_127,
+        tq.fused_per_channel_wt_fake_quant_range_neg_127_to_127,
+    ):
+        quantizer = make()
+        assert (quantizer.quant_min, quantizer.quant_max) == (-127, 127)
+        assert quantizer(torch.tensor([[-1.0, 1.0]])).tolist() == [[-1, 1]]

@@ -253,3 +253,65 @@ def test_shared_activation_modules_fuse_at_every_use() -> None:
     fused = fuse_fx(copy.deepcopy(model))
     assert type(fused.a) is intrinsic.LinearReLU and type(fused.b) is intrinsic.LinearReLU
     assert torch.equal(fused(x), model(x))
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.relu = nn.Linear(5, 5), nn.ReLU()
+
+    def forward(self, x):
+        x = self.relu(self.linear(x))
+        return self.relu(self.linear(x))
+
+
+def test_fused_layer_that_is_called_twice_is_quantized_at_both_calls():
+    model, x = Twice().eval(), torch.randn(4, 5)
+    expected = model(x)
+    mapping = tq.QConfigMapping().set_global(tq.default_dynamic_qconfig)
+    converted = convert_fx(prepare_fx(model, mapping, (x,)))
+    calls = [node for node in converted.graph.nodes if node.op == "call_module"]
+    assert len(calls) == 2 and len(list(converted.graph.nodes)) == 4
+    assert type(converted.linear) is intrinsic.quantized.dynamic.LinearReLU
+    assert (converted(x) - expected).abs().max() < 0.1
+
+
+def test_operator_without_a_choice_between_quantized_ones_stays_real():
+    class Sums(nn.Module):
+        def forward(self, x):
+            x = torch.add(x, x)
+            x = torch.add(x, x)
+            return torch.add(x, x)
+
+    x, chosen = torch.randn(3), tq.default_qconfig
+    mapping = tq.QConfigMapping()
+    for index in (0, 2):
+        mapping.set_module_name_object_type_order("", torch.add, index, chosen)
+    prepared = prepare_fx(Sums().eval(), mapping, (x,))
+    prepared(x)
+    converted = convert_fx(prepared)
+    adds = [n.target for n in converted.graph.nodes if "add" in str(n.target)]
+    assert adds == [torch.ops.quantized.add, torch.add, torch.ops.quantized.add]
+    assert (converted(x) - 8 * x).abs().max() < 0.5
+
+
+def test_sizes_are_asked_of_levels_without_dequantizing():
+    class Sizes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Conv2d(2, 2, 2), nn.Conv2d(2, 2, 2)
+
+        def forward(self, x):
+            x = self.first(x)
+            rows, shape = x.size(0), x.shape
+            torch._assert(rows == shape[0], "rows")
+            return self.second(x)
+
+    x = torch.randn(2, 2, 4, 4)
+    prepared = prepare_fx(Sizes().eval(), tq.QConfigMapping().set_global(tq.default_qconfig), (x,))
+    prepared(x)
+    converted = convert_fx(prepared)
+    targets = [node.target for node in converted.graph.nodes]
+    assert targets.count("dequantize") == 1
+    assert targets.count(torch.quantize_per_tensor) == 1
+    assert converted(x).shape == (2, 2, 2, 2)

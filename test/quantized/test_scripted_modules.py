@@ -140,3 +140,22 @@ def test_traced_graph_module_finds_packed_weight_it_holds() -> None:
     made = torch.fx.symbolic_trace(Calls())
     assert [n.target for n in made.graph.nodes if n.op == "get_attr"] == ["held"]
     assert torch.equal(made(*inputs), Calls()(*inputs))
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda *grid: nnq.LayerNorm([4], *grid), (2, 4)),
+        (lambda *grid: nnq.GroupNorm(2, 4, *grid), (2, 4, 3)),
+        (lambda *grid: nnq.InstanceNorm1d(4, *grid), (2, 4, 3)),
+        (lambda *grid: nnq.InstanceNorm2d(4, *grid), (2, 4, 3, 3)),
+        (lambda *grid: nnq.InstanceNorm3d(4, *grid), (2, 4, 3, 3, 2)),
+    ],
+)
+def test_scripted_normalisation_on_levels_equals_the_plain_one(make, shape):
+    parameters = nn.Parameter(torch.rand(4) + 0.5), nn.Parameter(torch.rand(4))
+    module = make(*parameters, 0.02, 3)
+    x = torch.quantize_per_tensor(torch.randn(shape), 0.05, 0, torch.qint8)
+    plain, scripted = module(x), torch.jit.script(module)(x)
+    assert torch.equal(plain.int_repr(), scripted.int_repr())
+    assert scripted.q_scale() == plain.q_scale() and scripted.q_zero_point() == 3

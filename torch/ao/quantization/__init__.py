@@ -1,5 +1,5 @@
-"""Quantization of models: observers, fake quantizers, configurations, and the flows of eager mode,
-of graphs (`quantize_fx`, `quantize_pt2e`) and of scripts (`quantize_jit`)."""
+"""Quantization of models: observers, fake quantizers, configurations, and the flows of eager mode
+and of traced graphs (`quantize_fx`)."""
 
 from torch.ao.quantization import fake_quantize as _fake_quantize
 from torch.ao.quantization import fuse_modules as _fuse_modules
@@ -27,6 +27,7 @@ def _public(module: object, *skip: str) -> dict[str, object]:
     }
 
 
+_PREFIXES = ("default_", "float", "fused_")  # of settings, which are no classes or functions
 _NAMES: dict[str, object] = {}
 for _part in (
     _observer,
@@ -42,7 +43,7 @@ for _part in (
 ):
     _NAMES.update(_public(_part, "Mapping", "Specification", "annotations", "Fuser"))
 for _part in (_observer, _fake_quantize, _qconfig):
-    _NAMES.update({n: v for n, v in vars(_part).items() if n.startswith(("default_", "float"))})
+    _NAMES.update({n: v for n, v in vars(_part).items() if n.startswith(_PREFIXES)})
 _NAMES["QConfigAny"] = _qconfig.QConfigAny
 _NAMES["ObserverOrFakeQuantize"] = _observer.ObserverBase | _fake_quantize.FakeQuantizeBase
 

@@ -381,10 +381,13 @@ class HistogramObserver(UniformQuantizationObserverBase):
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
-    def reset_min_max_vals(self) -> None:
+    def reset_histogram(self) -> None:
+        """Forgets what was counted."""
         self.histogram.zero_()
         self.min_val.fill_(float("inf"))
         self.max_val.fill_(float("-inf"))
+
+    reset_min_max_vals = reset_histogram
 
 
 class FixedQParamsObserver(ObserverBase):

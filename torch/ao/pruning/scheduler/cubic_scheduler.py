@@ -12,14 +12,6 @@ __all__ = ["CubicSL"]
 Values = float | list[float]
 
 
-def _for_groups(value: Values | int, count: int) -> list:
-    if not isinstance(value, list | tuple):
-        return [value] * count
-    if len(value) != count:
-        raise ValueError(f"Expected {count} values, but got {len(value)}")
-    return list(value)
-
-
 class CubicSL(BaseScheduler):
     """From `init_sl` at step `init_t` to the sparsifier's level at `total_t`, every `delta_t`."""
 
@@ -34,11 +26,26 @@ class CubicSL(BaseScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        count = len(sparsifier.groups)
-        self.init_sl, self.init_t = _for_groups(init_sl, count), _for_groups(init_t, count)
-        self.delta_t, self.total_t = _for_groups(delta_t, count), _for_groups(total_t, count)
-        self.initially_zero = _for_groups(initially_zero, count)
+        self.sparsifier = sparsifier  # tells how many values there are
+        settings = {
+            "init_sl": init_sl,
+            "init_t": init_t,
+            "delta_t": delta_t,
+            "total_t": total_t,
+            "initially_zero": initially_zero,
+        }
+        for name, given in settings.items():
+            setattr(self, name, self._make_sure_a_list(given))
         super().__init__(sparsifier, last_epoch, verbose)
+
+    def _make_sure_a_list(self, value: Values | int) -> list:
+        """One value for each group of the sparsifier."""
+        count = len(self.sparsifier.groups)
+        if not isinstance(value, list | tuple):
+            return [value] * count
+        if len(value) != count:
+            raise ValueError(f"Expected {count} values, but got {len(value)}")
+        return list(value)
 
     @staticmethod
     def sparsity_compute_fn(

@@ -67,10 +67,10 @@ class WeightNormSparsifier(BaseSparsifier):
             mask.fill_(0)
         else:
             weight = self.norm_fn(getattr(module, tensor_name))
-            mask.copy_(_block_mask(weight, sparsity_level, sparse_block_shape, zeros_per_block))
+            mask.copy_(block_mask(weight, sparsity_level, sparse_block_shape, zeros_per_block))
 
 
-def _block_mask(
+def block_mask(
     weight: Tensor, level: float, block: tuple[int, int], zeros_per_block: int
 ) -> Tensor:
     """Ones, and zeros at the least elements of the blocks with the least sums."""

@@ -100,6 +100,10 @@ def _tables() -> tuple[set[type], set[Callable], set[str]]:
     return modules, functions, methods
 
 
+_SIZE_METHODS = {"size", "dim", "numel"}
+_SIZE_ATTRIBUTES = {"shape", "ndim"}
+
+
 def _is_dequantize(node: object) -> bool:
     return isinstance(node, Node) and node.op == "call_method" and node.target == "dequantize"
 
@@ -115,9 +119,11 @@ def _is_rounding(node: object) -> bool:
 @dataclass
 class _Lowering:
     model: GraphModule
+    qconfigs: dict[str, Any]  # by the names of nodes
     scopes: dict[str, tuple[str, type]]
 
     def __post_init__(self) -> None:
+        self.dynamic: set[str] = set()  # modules that compute on levels found at run time
         self.modules = dict(self.model.named_modules(remove_duplicate=False))
         self.shared_modules, self.shared_functions, self.shared_methods = _tables()
 
@@ -138,6 +144,11 @@ class _Lowering:
         self.model.graph.erase_node(rounding)
         self.model.graph.eliminate_dead_code()
 
+    def stays(self, node: Node) -> bool:
+        """Whether an operator was chosen not to be quantized: its inputs and its result may be on
+        levels for its neighbours' sake."""
+        return self.qconfigs.get(node.name, node) is None
+
     # ---- static
     def static(self) -> None:
         for rounding in list(self.model.graph.nodes):
@@ -145,6 +156,8 @@ class _Lowering:
                 continue
             source = rounding.args[0]
             if not isinstance(source, Node) or len(source.users) != 1:
+                continue
+            if self.stays(self._called(source)[0]):
                 continue
             for attempt in (
                 self.weighted_module,
@@ -367,15 +380,20 @@ class _Lowering:
         module = self.module(node)
         kind = type(module)
         found = self._found_at_run_time(node.args[0]) if node.args else None
-        if found is None:
+        if found is None or self.stays(node):
             return
-        if kind in DYNAMIC_FUSED and type(module[0]) is DYNAMIC_FUSED[kind][0]:
+        path = str(node.target)
+        if path in self.dynamic:  # called more than once
+            target = None
+        elif kind in DYNAMIC_FUSED and type(module[0]) is DYNAMIC_FUSED[kind][0]:
             target = DYNAMIC_FUSED[kind][1]
         elif kind in DYNAMIC:
             target = DYNAMIC[kind]
         else:
             return
-        self.put(str(node.target), target.from_reference(module))
+        if target is not None:
+            self.put(path, target.from_reference(module))
+            self.dynamic.add(path)
         for value in list(node.all_input_nodes):
             inner = self._found_at_run_time(value)
             if inner is not None:
@@ -422,6 +440,17 @@ class _Lowering:
             if same:
                 self.finish(rounding, levels)
 
+    def sizes(self) -> None:
+        """Sizes are asked of the levels: no real numbers are needed for them."""
+        for node in list(self.model.graph.nodes):
+            asks = (node.op == "call_method" and node.target in _SIZE_METHODS) or (
+                node.op == "call_function"
+                and node.target is getattr
+                and node.args[1] in _SIZE_ATTRIBUTES
+            )
+            if asks and _is_dequantize(node.args[0]):
+                node.args = (node.args[0].args[0], *node.args[1:])
+
     def one_dequantize(self) -> None:
         """Users of the same dequantized value share one node again."""
         first: dict[Node, Node] = {}
@@ -466,10 +495,11 @@ def _lower_to_native_backend(
     keep_original_weights: bool = False,
 ) -> GraphModule:
     """The graph with operators on levels."""
-    lowering = _Lowering(model, node_name_to_scope)
+    lowering = _Lowering(model, qconfig_map, node_name_to_scope)
     lowering.static()
     lowering.at_run_time()
     lowering.rounding_pairs()
+    lowering.sizes()
     model.graph.eliminate_dead_code()
     lowering.one_dequantize()
     model.graph.lint()

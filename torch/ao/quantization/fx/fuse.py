@@ -45,6 +45,7 @@ def _replace(
     pattern: object,
     config: BackendPatternConfig,
     is_qat: bool,
+    fused: dict[tuple[object, ...], nn.Module],
 ) -> None:
     modules = dict(model.named_modules(remove_duplicate=False))
     nested = match_utils.nested_nodes(last, pattern)
@@ -52,9 +53,12 @@ def _replace(
     getter = config._root_node_getter
     root = getter(nested) if getter else nodes[-1]
     extra = config._extra_inputs_getter(nested) if config._extra_inputs_getter else []
-    parts = _parts(last, pattern, modules)
-    given = list(parts) if config._pattern_complex_format is not None else _in_order(parts)
-    made = config.fuser_method(is_qat, *given)
+    key = (pattern, *(node.target for node in nodes))
+    made = fused.get(key)
+    if made is None:
+        parts = _parts(last, pattern, modules)
+        given = list(parts) if config._pattern_complex_format is not None else _in_order(parts)
+        made = fused[key] = config.fuser_method(is_qat, *given)
     for part in (m for m in modules.values() if m is modules.get(str(root.target))):
         if hasattr(part, "qconfig"):
             made.qconfig = part.qconfig
@@ -97,8 +101,9 @@ def fuse(
                 taken.update(nodes)
                 found.append((node, pattern, config))
                 break
+    fused: dict[tuple[object, ...], nn.Module] = {}  # modules that are called twice are fused once
     for node, pattern, config in reversed(found):
-        _replace(model, node, pattern, config, is_qat)
+        _replace(model, node, pattern, config, is_qat, fused)
     model.graph.lint()
     model.recompile()
     return model

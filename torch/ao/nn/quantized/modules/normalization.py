@@ -24,10 +24,6 @@ class _OnGrid:
         self.register_buffer("scale", torch.tensor(float(scale), device=device))
         self.register_buffer("zero_point", torch.tensor(int(zero_point), device=device))
 
-    def _tail(self) -> tuple[object, ...]:
-        grid = float(self.scale), int(self.zero_point)
-        return self.weight, self.bias, self.eps, *grid
-
     def _get_name(self) -> str:
         return f"Quantized{type(self).__name__}"
 
@@ -57,7 +53,15 @@ class LayerNorm(_OnGrid, nn.LayerNorm):
         self._register(weight, bias, scale, zero_point, device)
 
     def forward(self, input: Tensor) -> Tensor:
-        return torch.ops.quantized.layer_norm(input, self.normalized_shape, *self._tail())
+        return torch.ops.quantized.layer_norm(
+            input,
+            self.normalized_shape,
+            self.weight,
+            self.bias,
+            self.eps,
+            float(self.scale),
+            int(self.zero_point),
+        )
 
     @classmethod
     def from_reference(cls, mod: nn.Module, scale: float, zero_point: int) -> nn.Module:
@@ -94,7 +98,15 @@ class GroupNorm(_OnGrid, nn.GroupNorm):
         self._register(weight, bias, scale, zero_point, device)
 
     def forward(self, input: Tensor) -> Tensor:
-        return torch.ops.quantized.group_norm(input, self.num_groups, *self._tail())
+        return torch.ops.quantized.group_norm(
+            input,
+            self.num_groups,
+            self.weight,
+            self.bias,
+            self.eps,
+            float(self.scale),
+            int(self.zero_point),
+        )
 
     @classmethod
     def from_reference(cls, mod: nn.Module, scale: float, zero_point: int) -> nn.Module:
@@ -131,7 +143,14 @@ class _InstanceNorm(_OnGrid):
         self._register(weight, bias, scale, zero_point, device)
 
     def forward(self, input: Tensor) -> Tensor:
-        return torch.ops.quantized.instance_norm(input, *self._tail())
+        return torch.ops.quantized.instance_norm(
+            input,
+            self.weight,
+            self.bias,
+            self.eps,
+            float(self.scale),
+            int(self.zero_point),
+        )
 
     @classmethod
     def from_reference(cls, mod: nn.Module, scale: float, zero_point: int) -> nn.Module:

@@ -1,0 +1,1 @@
+"""Masks for the inputs of layers."""
