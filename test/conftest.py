@@ -15,6 +15,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.setdefault("TORCHINDUCTOR_CUDA_BACKGROUND", "0")
 
 
+_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+@pytest.fixture(autouse=True)
+def signal_handlers():
+    """Launchers take the signals of their process and keep them: the next test gets them back."""
+    before = [signal.getsignal(number) for number in _HANDLED]
+    yield
+    for number, handler in zip(_HANDLED, before, strict=True):
+        if signal.getsignal(number) is not handler and handler is not None:
+            signal.signal(number, handler)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_compiler_cache(tmp_path_factory):
     """What the compiler keeps is kept for these tests: they neither find what earlier runs left nor

@@ -340,7 +340,6 @@ _LAZY = {
     "fused_moving_avg_obs_fake_quant": "torch._composed_ops.fake_quantise",
     "has_cuda": "torch.version",
     "_nested_view_from_buffer": "torch.nested",
-    "_scaled_mm": "torch._float8_product",
     "_has_compatible_shallow_copy_type": "torch._shallow_copy",
     **{
         "_cast_" + kind: "torch._casts"
@@ -433,16 +432,17 @@ _C.__getattr__ = _extension_name
 _C.__path__ = [__path__[0] + "/_C"]
 
 
-def _name_stacks() -> None:
-    # Programs import names from this module of the extension, and import finds modules only.
+def _name_modules() -> None:
+    # Programs import names from these modules of the extension, and import finds modules only.
     import sys
 
     from torch import _captured_stack
 
     sys.modules["torch._C._profiler"] = _C._profiler = _captured_stack
+    sys.modules["torch._C._autograd"] = _C._autograd
 
 
-_name_stacks()
+_name_modules()
 
 
 class _NotInThisBuild(NotImplementedError, AttributeError):
