@@ -91,31 +91,66 @@ def test_disk_that_fills_while_writing_leaves_no_half_entries(tmp_path: pathlib.
     assert run(HOT, tmp_path) in ("True", "False")
 
 
-INTERRUPTED = """
-import signal
+INTERRUPTIBLE = """
+import signal, time
 
 def stop(*unused):
     raise KeyboardInterrupt
 
-signal.signal(signal.SIGALRM, stop)
-stopped = 0
-for round in range(20):
+def compile_anew():
     torch._dynamo.reset()
-    fn = torch.compile(steps)
+    return close(x, w)
+
+signal.signal(signal.SIGALRM, stop)
+"""
+
+AT_ANY_TIME = """
+compile_anew()
+begin = time.perf_counter()
+compile_anew()
+whole = time.perf_counter() - begin
+for round in range(20):
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.002 * round)
-        fn(x, w)
+        signal.setitimer(signal.ITIMER_REAL, whole * (round + 1) / 20)
+        compile_anew()
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
-        stopped += 1
-    close(x, w, fn)
+        pass
     close(x, w)
-print(stopped > 3)
+    compile_anew()
+print("done")
+"""
+
+IN_A_STAGE = """
+def interrupted(graph):
+    signal.raise_signal(signal.SIGALRM)
+
+for stage in ("joint_custom_pre_pass", "post_grad_custom_pre_pass", "post_grad_custom_post_pass"):
+    stopped = False
+    weight = w.clone().requires_grad_()
+    with config.patch({stage: interrupted}):
+        torch._dynamo.reset()
+        try:
+            torch.compile(steps)(x, weight)
+        except KeyboardInterrupt:
+            stopped = True
+    print(stage, stopped)
+    close(x, weight)
+    compile_anew()
 """
 
 
-def test_interrupt_while_compiling_leaves_everything_usable(tmp_path: pathlib.Path) -> None:
-    assert run(INTERRUPTED, tmp_path) == "True"
+def test_interrupt_at_any_time_of_a_compilation_leaves_everything_usable(
+    tmp_path: pathlib.Path,
+) -> None:
+    assert run(INTERRUPTIBLE + AT_ANY_TIME, tmp_path) == "done"
+
+
+def test_interrupt_inside_a_stage_reaches_the_caller_and_leaves_everything_usable(
+    tmp_path: pathlib.Path,
+) -> None:
+    said = run(INTERRUPTIBLE + IN_A_STAGE, tmp_path)
+    assert [line.split()[1] for line in said.splitlines()] == ["True"] * 3, said
 
 
 def test_interrupt_from_the_terminal_ends_the_program(tmp_path: pathlib.Path) -> None:
