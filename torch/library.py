@@ -346,10 +346,17 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
     """Registers the backward function of an operator."""
     definition = _find_definition(op)
     if definition is None:
-        name, overload = _split_name(_name_of(op))
-        packet = getattr(getattr(torch.ops, name.partition("::")[0]), name.partition("::")[2])
-        definition = _ForeignOp(getattr(packet, overload or "default"), lib)
+        definition = _ForeignOp(_overload_of(op), lib)
     definition.register_autograd(backward, setup_context=setup_context)
+
+
+def _overload_of(op):
+    """The overload that a registration means: itself, a name, or a custom operator."""
+    if isinstance(op, torch._ops.OpOverload):
+        return op
+    name, overload = _split_name(_name_of(op))
+    namespace, _, plain = name.partition("::")
+    return getattr(getattr(getattr(torch.ops, namespace), plain), overload or "default")
 
 
 class _ForeignOp(CustomOpDef):
@@ -389,13 +396,18 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
-    """Floating point inputs of a custom operator are cast where autocast is on for the device."""
+    """Floating point inputs of an operator are cast where autocast is on for the device."""
+    from torch._library.autocast import casting_kernel, key_of
+
     definition = _find_definition(op)
-    if definition is None:
-        raise NotImplementedError(
-            f"register_autocast: {_name_of(op)} was not made by torch.library.custom_op"
-        )
-    return definition.register_autocast(device_type, cast_inputs)
+    if definition is not None:
+        return definition.register_autocast(device_type, cast_inputs)
+    key, overload = key_of(device_type), _overload_of(op)
+    target = lib if lib is not None else Library(overload._namespace, "FRAGMENT")
+    if lib is None:
+        _keep_alive.append(target)
+    kernel = casting_kernel(overload, device_type, lambda: cast_inputs)
+    return target.impl(overload, kernel, key, with_keyset=True)
 
 
 def get_ctx():

@@ -253,8 +253,14 @@ class CustomOpDef:
 
     def register_autocast(self, device_type, cast_inputs) -> None:
         """Floating point inputs are cast to `cast_inputs` where autocast is on for the device."""
-        if not isinstance(device_type, str):
-            raise ValueError("device_type should be a string")
+        from torch._library.autocast import casting_kernel, key_of
+
+        key = key_of(device_type)
+        if device_type not in self._autocast_dtypes:
+            kernel = casting_kernel(
+                self._opoverload, device_type, lambda: self._autocast_dtypes[device_type]
+            )
+            self._lib.impl(self._opoverload, kernel, key, with_keyset=True)
         self._autocast_dtypes[device_type] = cast_inputs
 
 
