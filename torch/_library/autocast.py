@@ -21,7 +21,8 @@ def key_of(device_type):
         key = "AutocastPrivateUse1"
     if key is None:
         raise ValueError(
-            f"register_autocast: unknown device type {device_type!r}, expected one of {sorted(KEYS)}"
+            f"register_autocast: unknown device type {device_type!r}, expected "
+            f"one of {sorted(KEYS)}"
         )
     return key
 

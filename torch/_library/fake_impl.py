@@ -81,6 +81,23 @@ def _calling(ctx: FakeImplCtx) -> Iterator[None]:
         _local.calls.pop()
 
 
+def _with_stand_ins(mode: object, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments, objects of C++ classes replaced by their stand-ins where a class has one."""
+    from torch._library.fake_class_registry import has_fake_class, maybe_to_fake_obj
+
+    def stand_in(value: object) -> object:
+        if isinstance(value, torch._C.ScriptObject) and has_fake_class(
+            value._type().qualified_name()
+        ):
+            return maybe_to_fake_obj(mode, value)
+        return value
+
+    if mode is None:
+        return args, kwargs
+    replaced = {name: stand_in(value) for name, value in kwargs.items()}
+    return tuple(stand_in(value) for value in args), replaced
+
+
 def with_ctx(name: str, function: Callable[..., object]) -> Callable[..., object]:
     """The fake form of an operator as a kernel that has a context while it runs."""
 
@@ -89,6 +106,7 @@ def with_ctx(name: str, function: Callable[..., object]) -> Callable[..., object
 
         mode = detect_fake_mode((args, kwargs))
         env = None if mode is None else mode.shape_env
+        args, kwargs = _with_stand_ins(mode, args, kwargs)
         with _calling(FakeImplCtx(name, env, mode is not None)):
             return function(*args, **kwargs)
 
