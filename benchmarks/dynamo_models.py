@@ -108,10 +108,12 @@ def one(name: str) -> dict[str, object]:
     """The figures of one model."""
     import torch
 
-    # A build of torchvision for another torch has none of its operators, which no model here needs.
-    if not hasattr(torch.ops.torchvision, "nms"):
+    # A build of torchvision for another torch has none of its operators, which no model here needs;
+    # ours come with torch.
+    if not hasattr(torch._C, "_register_vision_operators"):
         library = torch.library.Library("torchvision", "FRAGMENT")
-        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        for operator in ("nms", "qnms"):
+            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model, inputs = language(name) if name in LANGUAGE else pictures(name)
