@@ -262,3 +262,30 @@ def test_handler_that_returns_nothing_raises():
         torch.empty(3)
     with Silent():
         x.add_(1)  # the argument itself is the result
+
+
+def test_register_autocast_casts_floating_inputs_of_the_device(lib):
+    seen = []
+
+    @custom_op("test_library::watched", mutates_args=())
+    def watched(x: Tensor, rows: Sequence[Tensor], index: Tensor) -> Tensor:
+        seen.append([x.dtype, *(r.dtype for r in rows), index.dtype, torch.is_autocast_enabled()])
+        return x.clone()
+
+    lib.define("by_library(Tensor x) -> Tensor")
+    lib.impl("by_library", lambda x: x + 1, "CompositeExplicitAutograd")
+    watched.register_autocast("cpu", torch.bfloat16)
+    torch.library.register_autocast("test_library::by_library", "cpu", torch.float16)
+    x, exact = torch.ones(2), torch.ones(2, dtype=torch.float64)
+    index = torch.zeros(1, dtype=torch.int64)
+    watched(x, [exact], index)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert watched(x, [x, exact], index).dtype == torch.bfloat16
+        assert torch.ops.test_library.by_library(x).dtype == torch.float16
+    assert torch.ops.test_library.by_library(x).dtype == torch.float32
+    assert seen[0][:2] == [torch.float32, torch.float64]
+    assert seen[1] == [torch.bfloat16, torch.bfloat16, torch.float64, torch.int64, False]
+    with pytest.raises(ValueError, match="unknown device type 'abacus'"):
+        watched.register_autocast("abacus", torch.bfloat16)
+    with pytest.raises(ValueError, match="should be a string"):
+        watched.register_autocast(3, torch.bfloat16)

@@ -271,3 +271,50 @@ def test_scripted_constructor_refuses_arguments_of_another_type(classes) -> None
 
     with pytest.raises(RuntimeError, match=r"__init__\(str\[\]"):
         torch.jit.script(wrong)
+
+
+def test_stand_in_of_a_fake_class_takes_part_in_fake_kernels(classes, ops) -> None:
+    from torch._library import fake_class_registry as registry
+
+    name = "_TorchScriptTesting::_TensorQueue"
+
+    @torch._library.register_fake_class(name)
+    class Queue:
+        def __init__(self, items: list) -> None:
+            self.items = items
+
+        @classmethod
+        def __obj_unflatten__(cls, flattened: tuple) -> "Queue":
+            return cls(list(dict(flattened)["queue"]))
+
+        def push(self, x: torch.Tensor) -> None:
+            self.items.append(x)
+
+        def size(self) -> int:
+            return len(self.items)
+
+    try:
+        queue = classes._TensorQueue(torch.zeros(1))
+        queue.push(torch.ones(2, 3))
+        mode = torch._subclasses.FakeTensorMode()
+        stand_in = registry.maybe_to_fake_obj(mode, queue)
+        assert registry.maybe_to_fake_obj(mode, queue) is stand_in
+        assert stand_in.script_class_name == QUALIFIED + "_TensorQueue"
+        stand_in.push(mode.from_tensor(torch.ones(4)))
+        assert stand_in.size() == 2 and queue.size() == 1
+        assert [tuple(t.shape) for t in stand_in.items] == [(2, 3), (4,)]
+        assert registry.maybe_unwrap_fake_script_object(stand_in) is queue
+        with pytest.raises(AttributeError, match="no fields to set"):
+            stand_in.field = 1
+    finally:
+        assert registry.deregister_fake_class(name) is Queue
+    assert not registry.has_fake_class(QUALIFIED + "_TensorQueue")
+    with pytest.raises(RuntimeError, match="has no fake class"):
+        registry.maybe_to_fake_obj(torch._subclasses.FakeTensorMode(), queue)
+
+
+def test_fake_class_without_a_way_to_make_it_is_refused(classes) -> None:
+    with pytest.raises(RuntimeError, match="__obj_unflatten__ as a classmethod"):
+        torch._library.register_fake_class("_TorchScriptTesting::_Foo", type("Bare", (), {}))
+    with pytest.raises(RuntimeError):
+        torch._library.register_fake_class("_TorchScriptTesting::_NoSuchClass", object)
