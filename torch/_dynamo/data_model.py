@@ -18,6 +18,7 @@ from torch._dynamo.exc import (
     raise_observed,
     unimplemented,
 )
+from torch._dynamo.polyfills import own_class
 from torch._dynamo.text_model import TextModel
 from torch._dynamo.variables import numpy_arrays
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker, bodies
@@ -647,6 +648,9 @@ class DataModel(TextModel):
             result = obj.call_method(self, name, [other], {})
         else:
             return _NOT_IMPLEMENTED
+        return self._unless_declined(result)
+
+    def _unless_declined(self, result: VariableTracker) -> VariableTracker | object:
         if result.is_python_constant() and result.as_python_constant() is NotImplemented:
             return _NOT_IMPLEMENTED
         return result
@@ -659,6 +663,8 @@ class DataModel(TextModel):
             return _NOT_IMPLEMENTED
         if obj.contents is None:
             unimplemented("operator", f"{obj!r}.{name}", "it is implemented in C")
+        if own_class.for_class(obj.cls, obj.contents.python_type(), name) is not None:
+            return self._unless_declined(obj.call_contents(self, name, [other], {}))
         for op, names in _SPECIAL.items():
             if names[0] == name:
                 found = self._builtin_binary(op, obj.contents, inner)

@@ -174,9 +174,10 @@ class Frame(DataModel):
         context = self.handled()
         if context is None or context is value or not isinstance(value, ExceptionVariable):
             return
-        # The chain never comes back to its start.
-        link = context
-        while isinstance(link, ExceptionVariable):
+        # The chain never comes back to its start, but the program may have closed another circle.
+        link, seen = context, set()
+        while isinstance(link, ExceptionVariable) and id(link) not in seen:
+            seen.add(id(link))
             following = link.attrs.get("__context__")
             if following is value:
                 link.set_origin(self, "__context__", NONE)
@@ -855,12 +856,14 @@ def END_SEND(self: Frame, ins: Instruction) -> None:
 # ---- exceptions and contexts
 
 
-def as_exception(self: Frame, vt: VariableTracker) -> VariableTracker:
+def as_exception(
+    self: Frame, vt: VariableTracker, otherwise: str = "exceptions must derive from BaseException"
+) -> VariableTracker:
     """What `raise vt` raises."""
     if isinstance(vt, UserDefinedClassVariable) and issubclass(vt.value, BaseException):
         return vt.call_function(self, [], {})
     if not issubclass(vt.python_type(), BaseException):
-        raise_error(self, TypeError, "exceptions must derive from BaseException")
+        raise_error(self, TypeError, otherwise)
     return vt
 
 
@@ -874,7 +877,7 @@ def RAISE_VARARGS(self: Frame, ins: Instruction) -> None:
     value = as_exception(self, self.stack.pop())
     if cause is not None:
         if not cause.is_same(NONE):
-            cause = as_exception(self, cause)
+            cause = as_exception(self, cause, "exception causes must derive from BaseException")
         value.setattr(self, "__cause__", cause)
         value.setattr(self, "__suppress_context__", TRUE)
     raise_value(self, value)

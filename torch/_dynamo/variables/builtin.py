@@ -76,8 +76,15 @@ def call_c_function(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> Vari
         owner, name = fn.__objclass__, fn.__name__
         obj = args[0]
         if isinstance(obj, UserDefinedObjectVariable) and issubclass(obj.cls, owner):
+            if obj.contents is not None and owner is not object:
+                _refuse_of_base(fn, obj.contents.python_type())
             return obj.call_c_method(tx, name, args[1:], kwargs)
-        if issubclass(obj.python_type(), owner):
+        kind = obj.python_type()
+        if issubclass(kind, owner):
+            if not isinstance(obj, TensorVariable):
+                if type(obj) is ConstantVariable and owner is not object:
+                    return fold(tx, fn, args, kwargs)
+                _refuse_of_base(fn, kind)
             return obj.call_method(tx, name, args[1:], kwargs)
     if isinstance(fn, types.ClassMethodDescriptorType):
         return None
@@ -87,6 +94,15 @@ def call_c_function(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> Vari
     if owner is not None and not isinstance(owner, types.ModuleType):
         return VariableTracker.build(tx, owner).call_method(tx, fn.__name__, args, kwargs)
     return None
+
+
+def _refuse_of_base(fn: Callable, kind: type) -> None:
+    """Breaks at a method of a base class that the class has replaced: dict.pop(OrderedDict())."""
+    own = getattr(kind, fn.__name__, fn)
+    if own is not fn and getattr(own, "__objclass__", None) is not None:
+        unimplemented(
+            "method of a base class", f"{fn}", f"`{kind.__name__}` has a method of that name itself"
+        )
 
 
 def fold(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker | None:
@@ -704,7 +720,9 @@ def _deep(tx: Frame, vt: VariableTracker, memo: dict[int, VariableTracker]) -> V
 
 @handler(collections.namedtuple)
 def _namedtuple(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    return _folded(tx, collections.namedtuple, list(args), kwargs)
+    # It asks its caller's frame for the module.
+    module = {"module": ConstantVariable(tx.globals.get("__name__", "__main__"))}
+    return _folded(tx, collections.namedtuple, list(args), {**module, **kwargs})
 
 
 @handler(itertools.tee)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import raise_error, raise_observed, unimplemented
+from torch._dynamo.polyfills import own_class
 from torch._dynamo.variables import iter as iterators
 from torch._dynamo.variables import numpy_arrays, random_numbers
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
@@ -179,14 +180,14 @@ def initialise(tx: Frame, obj: VariableTracker, args: Args, kwargs: Kwargs) -> V
             kind = result.python_type().__name__
             raise_error(tx, TypeError, f"__init__() should return None, not {kind!r}")
     elif isinstance(obj, ExceptionVariable):
-        obj.args = list(args)
+        obj.initialise(tx, args, kwargs)
     elif init is object.__init__:
         maker = class_attribute(obj.python_type(), "__new__")
         if (args or kwargs) and maker is object.__new__:
             raise_error(tx, TypeError, f"{obj.python_type().__name__}() takes no arguments")
     elif isinstance(obj, UserDefinedObjectVariable) and obj.contents is not None:
         if obj.contents.is_mutable():
-            obj.contents.call_method(tx, "__init__", args, kwargs)
+            obj.call_contents(tx, "__init__", args, kwargs)
     elif getattr(init, "__objclass__", None) is not torch._C._ModuleBase:
         unimplemented(
             "constructor",
@@ -205,7 +206,7 @@ def new_object(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if issubclass(cls, BaseException):
         if hasattr(cls, "subgroup"):
             unimplemented("exception group", f"{cls}", "groups of exceptions are not modelled")
-        return ExceptionVariable(cls, list(args))
+        return ExceptionVariable.new(tx, cls, args)
     if issubclass(cls, torch.nn.Module):
         from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 
@@ -708,9 +709,11 @@ def class_method(
         made = args[0].as_python_constant()
         return new_object(tx, made, args[1:], kwargs)
     if name == "fromkeys" and issubclass(value, dict):
+        if value is not dict and value is not collections.OrderedDict:
+            function = VariableTracker.build(tx, own_class.table_of_keys)
+            return function.call_function(tx, [cls, *args], kwargs)
         default = args[1] if len(args) > 1 else NONE
-        pairs = [(key, default) for key in args[0].unpack(tx)]
-        return ConstDictVariable.of(tx, pairs, value if value is not dict else dict)
+        return ConstDictVariable.of(tx, [(key, default) for key in args[0].unpack(tx)], value)
     if name == "from_iterable" and value is itertools.chain:
         its = (item for part in _iter(tx, args[0]) for item in _iter(tx, part.realize()))
         return IteratorVariable(its, itertools.chain, False)
@@ -756,11 +759,11 @@ def c_base_method(
         if raw is object.__init__:
             return NONE
         if isinstance(obj, ExceptionVariable):
-            obj.set_args(tx, args)
+            obj.initialise(tx, args, kwargs)
             return NONE
         if isinstance(obj, UserDefinedObjectVariable) and obj.contents is not None:
             if obj.contents.is_mutable():
-                obj.contents.call_method(tx, "__init__", args, kwargs)
+                obj.call_contents(tx, "__init__", args, kwargs)
             return NONE
         if getattr(raw, "__objclass__", None) is object:
             return NONE

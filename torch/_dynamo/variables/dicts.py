@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from torch._dynamo.polyfills import own_class
 from torch._dynamo.exc import raise_error, raise_key_error, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker, bodies
 from torch._dynamo.variables.constant import NONE, ConstantVariable
@@ -201,10 +202,12 @@ class ConstDictVariable(VariableTracker):
     def write_back(self, cg: Codegen, target: str) -> None:
         """Gives the running program's dictionary these entries."""
         new = ConstDictVariable.reconstruct(ConstDictVariable(self.items, cls=dict), cg)
-        kind = cg.const(
-            collections.OrderedDict if issubclass(self.cls, collections.OrderedDict) else dict
-        )
-        cg.effect(f"{kind}.clear({target}); {kind}.update({target}, {new})")
+        if issubclass(self.cls, collections.OrderedDict):
+            cg.effect(f"{cg.const(collections.OrderedDict)}.clear({target})")
+            cg.effect(f"{cg.const(own_class.fill_ordered)}({target}, {new})")
+        else:
+            kind = cg.const(dict)
+            cg.effect(f"{kind}.clear({target}); {kind}.update({target}, {new})")
 
     def hash_key(self, tx: Frame) -> object:
         raise_error(tx, TypeError, f"unhashable type: {self.cls.__name__!r}")

@@ -286,7 +286,7 @@ class ListVariable(MutableSequence):
 
     def write_back(self, cg: Codegen, target: str) -> None:
         """Gives the running program's list these items."""
-        cg.effect(f"{target}[:] = {self.reconstruct(cg)}")
+        cg.effect(f"{cg.const(list)}.__init__({target}, {self.reconstruct(cg)})")
 
 
 class ExistingListVariable(ListVariable):
@@ -383,7 +383,7 @@ class DequeVariable(MutableSequence):
     def write_back(self, cg: Codegen, target: str) -> None:
         """Gives the running program's deque these items."""
         new = BaseListVariable.reconstruct(self, cg)
-        cg.effect(f"{target}.clear(); {target}.extend({new})")
+        cg.effect(f"{cg.const(collections.deque)}.__init__({target}, {new}, {self.maxlen})")
 
 
 class TupleVariable(BaseListVariable):

@@ -320,4 +320,4 @@ class SetVariable(VariableTracker):
                 else cg.expr(arg)
                 for arg in args
             ]
-            cg.effect(f"{target}.{name}({', '.join(texts)})")
+            cg.effect(f"{cg.const(self.cls)}.{name}({', '.join((target, *texts))})")

@@ -19,6 +19,7 @@ from torch._dynamo.exc import (
     raise_observed,
     unimplemented,
 )
+from torch._dynamo.polyfills import own_class
 from torch._dynamo.source import AttrSource, GetItemSource, TypeSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
@@ -30,6 +31,7 @@ from torch._dynamo.variables.functions import (
     UserFunctionVariable,
     UserMethodVariable,
 )
+from torch._dynamo.variables.lists import DequeVariable
 from torch._dynamo.variables.tensor import SymNodeVariable
 
 if TYPE_CHECKING:
@@ -611,14 +613,25 @@ class UserDefinedObjectVariable(VariableTracker):
                 if self.contents.lookup(tx, args[0]) is None:
                     return self.bind(tx, "__missing__", absent).call_function(tx, args, {})
         if self.contents is not None:
-            tx.mutate_contents(self, name)
-            result = self.contents.call_method(tx, name, args, kwargs)
-            return self if result is self.contents else result
+            return self.call_contents(tx, name, args, kwargs)
         unimplemented(
             "method of a C class",
             f"{self!r}.{name}",
             f"`{name}` of {self.cls.__qualname__} is implemented in C",
         )
+
+    def call_contents(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        """A method of the builtin container that the object also is."""
+        function = own_class.for_class(self.cls, self.contents.python_type(), name)
+        if function is not None:
+            return VariableTracker.build(tx, function).call_function(tx, [self, *args], kwargs)
+        tx.mutate_contents(self, name)
+        result = self.contents.call_method(tx, name, args, kwargs)
+        if name == "__repr__" and isinstance(self.contents, DequeVariable):
+            # Lists and dictionaries are shown without their class.
+            text = result.as_python_constant().removeprefix("deque")
+            return ConstantVariable(self.cls.__name__ + text)
+        return self if result is self.contents else result
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
         raw = class_attribute(self.cls, "__iter__")
