@@ -110,7 +110,7 @@ def raised_by_a_method(x):
 
 def name_of_an_attribute_error(x):
     try:
-        [].nothing
+        _ = [].nothing
     except AttributeError as error:
         return error.name, AttributeError("q", name="n", obj=3).obj, NameError("a").name
 
@@ -133,7 +133,7 @@ def circle_of_contexts(x):
             raise ValueError(1)
         except ValueError as inner:
             inner.__context__ = inner
-            raise TypeError(2)
+            raise TypeError(2)  # noqa: B904
     except TypeError as error:
         return type(error.__context__), error.__context__.__context__ is error.__context__
 

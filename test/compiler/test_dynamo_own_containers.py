@@ -67,10 +67,12 @@ def shown(*values):
 def copies(x):
     o, d, q = Ordered(a=1), Default(int, a=1), Queue([1, 2], 3)
     return (
-        shown(o.copy(), o | {"b": 2}, {"b": 1} | o, Ordered.fromkeys("ab"), collections.OrderedDict(o)),
+        shown(o.copy(), o | {"b": 2}, {"b": 1} | o, Ordered.fromkeys("ab")),
+        shown(collections.OrderedDict(o)),
         shown(d.copy(), d | {"b": 1}, {"z": 1} | d),
         shown(q.copy(), q + Queue([4]), q * 2, 2 * q),
-        shown(Default.fromkeys("ab"), Table.fromkeys("ab", 1), collections.defaultdict.fromkeys("a")),
+        shown(Default.fromkeys("ab"), Table.fromkeys("ab", 1)),
+        shown(collections.defaultdict.fromkeys("a")),
         shown(Table(a=1).copy(), Items([1]).copy(), Members([1]).copy(), Members([1]) | {2}),
     )  # fmt: skip
 

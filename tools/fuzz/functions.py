@@ -239,7 +239,7 @@ class Check:
         if self.show:
             print(source)
         fn = loaded(source, self.module)
-        self.collect = any(word in source for word in ("careful", "relay", "finals"))
+        self.collect = any(word in source for word in ("careful", "relay", "finals", "finally"))
         lines: set[int] = set()
         runs = [seed, seed + 1, seed]
         try:

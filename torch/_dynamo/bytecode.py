@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from torch._dynamo.opcodes import Instruction
 
 _READS = frozenset({"LOAD_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"})
+# Builtins that may read every local variable of the frame that calls them.
+_FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec"})
 
 
 class Program:
@@ -94,7 +96,14 @@ class Program:
 
     def _find_live(self) -> list[frozenset[str]]:
         # Sets of names as the bits of a number; what a place reads reaches those before it.
-        names = sorted({ins.argval for ins in self.instructions if ins.opname in _READS})
+        all_read = {
+            i
+            for i, ins in enumerate(self.instructions)
+            if ins.opname == "LOAD_GLOBAL" and ins.argval in _FRAME_READERS
+        }
+        naming = (*_READS, "STORE_FAST") if all_read else _READS
+        found = {ins.argval for ins in self.instructions if ins.opname in naming}
+        names = sorted(found.union(self.code.co_varnames) if all_read else found)
         bits = {name: 1 << i for i, name in enumerate(names)}
         count = len(self.instructions)
         read, kept = [0] * count, [-1] * count
@@ -102,6 +111,8 @@ class Program:
         for i, ins in enumerate(self.instructions):
             if ins.opname in _READS:
                 read[i] = bits[ins.argval]
+            elif i in all_read:
+                read[i] = (1 << len(names)) - 1
             elif ins.opname == "STORE_FAST" and ins.handler is None:
                 kept[i] = ~bits.get(ins.argval, 0)
             for follower in self.successors(i):

@@ -37,6 +37,7 @@ from torch._dynamo.variables.tensor import TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
     DELETED,
     UserDefinedObjectVariable,
+    c_base,
     is_behind_descriptor,
 )
 
@@ -222,8 +223,7 @@ class Codegen:
         """An object of a class written in Python, with its attributes."""
         cls = self.const(vt.cls)
         given = "".join(f", {self.expr(a)}" for a in vt.init_args)
-        base = next(c for c in vt.cls.__mro__ if not c.__flags__ & (1 << 9))
-        name = self.name_for(f"{self.const(base)}.__new__({cls}{given})")
+        name = self.name_for(f"{self.const(c_base(vt.cls))}.__new__({cls}{given})")
         self.made(vt, name)
         if vt.contents is not None and vt.contents.is_mutable():
             before, self.effects = self.effects, []

@@ -70,6 +70,7 @@ _SPECIAL = {
     operator.floordiv: ("__floordiv__", "__rfloordiv__"),
     operator.mod: ("__mod__", "__rmod__"),
     operator.pow: ("__pow__", "__rpow__"),
+    divmod: ("__divmod__", "__rdivmod__"),
     operator.matmul: ("__matmul__", "__rmatmul__"),
     operator.and_: ("__and__", "__rand__"),
     operator.or_: ("__or__", "__ror__"),
@@ -130,6 +131,7 @@ _UNARY_NAME = {
     abs: "abs()",
 }
 _SYMBOL = {
+    divmod: "divmod()",
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
     operator.floordiv: "//", operator.mod: "%", operator.pow: "** or pow()",
     operator.matmul: "@", operator.and_: "&", operator.or_: "|", operator.xor: "^",

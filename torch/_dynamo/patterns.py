@@ -9,6 +9,7 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import TupleVariable
+from torch._dynamo.variables.user_defined import _MISSING, class_attribute
 
 if TYPE_CHECKING:
     from torch._dynamo.opcodes import Instruction
@@ -34,8 +35,13 @@ def _has_flag(vt: VariableTracker, flag: int) -> bool:
 def MATCH_KEYS(self: Frame, ins: Instruction) -> None:
     keys, subject = self.stack[-1], self.stack[-2]
     missing = VariableTracker.build(self, object())
-    values = []
+    values, seen = [], set()
     for key in keys.unpack(self):
+        hashed = key.hash_key(self)
+        if hashed in seen:
+            shown = self.text(key, "__repr__").as_python_constant()
+            raise_error(self, ValueError, f"mapping pattern checks duplicate key ({shown})")
+        seen.add(hashed)
         value = subject.call_method(self, "get", [key, missing], {})
         if value is missing:
             self.stack.append(NONE)
@@ -59,12 +65,16 @@ def MATCH_CLASS(self: Frame, ins: Instruction) -> None:
     if not issubclass(subject.python_type(), kind):
         self.stack.append(NONE)
         return
-    values = []
+    values: list[VariableTracker] = []
     wanted = list(names.as_python_constant())
-    matched = getattr(kind, "__match_args__", None)
     if ins.arg:
-        itself = matched is None and bool(kind.__flags__ & _ITSELF)
-        most = 1 if itself else len(matched or ())
+        matched = class_attribute(kind, "__match_args__")
+        if matched is not _MISSING and type(matched) is not tuple:
+            text = f"{kind.__name__}.__match_args__ must be a tuple (got {type(matched).__name__})"
+            raise_error(self, TypeError, text)
+        itself = matched is _MISSING and bool(kind.__flags__ & _ITSELF)
+        positional = () if matched is _MISSING else matched
+        most = 1 if itself else len(positional)
         if most < ins.arg:
             plural = "" if most == 1 else "s"
             raise_error(
@@ -76,8 +86,16 @@ def MATCH_CLASS(self: Frame, ins: Instruction) -> None:
         if itself:
             values.append(subject)
         else:
-            wanted = [*matched[: ins.arg], *wanted]
+            wanted = [*positional[: ins.arg], *wanted]
+    seen: set[str] = set()
     for name in wanted:
+        if not isinstance(name, str):
+            text = f"__match_args__ elements must be strings (got {type(name).__name__})"
+            raise_error(self, TypeError, text)
+        if name in seen:
+            text = f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}"
+            raise_error(self, TypeError, text)
+        seen.add(name)
         if not self.has_attribute(subject, name):
             self.stack.append(NONE)
             return

@@ -69,7 +69,7 @@ def _make(origin: types.CodeType, place: int, depth: int, names: tuple[str, ...]
     first, rest = parted(origin, names)
     head: list[Instruction] = [
         Instruction("RESUME", 0, 0),
-        *[Instruction("LOAD_FAST", None, name) for name in stack],
+        *[Instruction(op, None, name) for name in stack for op in ("LOAD_FAST", "DELETE_FAST")],
         Instruction("JUMP", None, None, base.instructions[place]),
     ]
     kept = _reachable(base, place)

@@ -11,6 +11,7 @@ import operator
 import os
 import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -216,12 +217,18 @@ def is_graph_module(module: str | None) -> bool:
 
 
 _PURE_MODULES = frozenset({"math", "_operator", "operator", "cmath", "binascii", "_struct"})
+# Functions of these modules that change what they are given. A second copy of a module, which has
+# functions of its own, knows none of the rules for them.
+_CHANGING = frozenset(
+    """setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub
+    itruediv ixor pack_into""".split()
+)
 
 
 def _builtin_rule(fn: object) -> str:
     module = getattr(fn, "__module__", None)
     if module in _PURE_MODULES:
-        return CONSTANT
+        return SKIP if getattr(fn, "__name__", "") in _CHANGING else CONSTANT
     if is_graph_module(module):
         return GRAPH
     if isinstance(
@@ -300,6 +307,7 @@ def _user_facing(module: str) -> bool:
 for _fn in (
     *(abs, ascii, bin, chr, divmod, format, hex, oct, ord, pow, repr, round, sum, min, max),
     *(sys.intern, sys.getrefcount, sys.getsizeof),
+    *(typing.get_origin, typing.get_args, typing.is_typeddict),
 ):
     register(_fn, CONSTANT)
 for _fn in vars(math).values():
@@ -316,8 +324,6 @@ register(builtins.print, SKIP, "prints")
 register(builtins.input, SKIP, "reads the terminal")
 register(builtins.open, SKIP, "opens a file")
 register(builtins.breakpoint, SKIP, "stops in the debugger")
-register(builtins.exec, SKIP, "runs code made at run time")
-register(builtins.eval, SKIP, "runs code made at run time")
 register(builtins.compile, SKIP, "compiles code at run time")
 for _forced in (torch.manual_seed, torch.random.fork_rng, torch.compile):
     register(_forced, SKIP)

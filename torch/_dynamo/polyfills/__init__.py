@@ -109,6 +109,7 @@ _ENDED = {
     for walk in (iter, reversed)
     if walk is iter or hasattr(owner, "__reversed__")
 }
+_ENDED[type(iter(int, 0))] = functools.partial(iter, int, 0)
 
 
 def ended(kind: type) -> Iterator:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 def _take(target: collections.OrderedDict, other: object, /, **more: object) -> None:
     if hasattr(other, "keys"):
-        for key in other.keys():  # noqa: SIM118: what has keys() need not iterate over them
+        for key in iter(other.keys()):  # what has keys() need not iterate over them
             target[key] = other[key]
     else:
         for key, value in other:
@@ -18,9 +18,7 @@ def _take(target: collections.OrderedDict, other: object, /, **more: object) -> 
         target[key] = value
 
 
-def ordered_update(
-    self: collections.OrderedDict, other: object = (), /, **more: object
-) -> None:
+def ordered_update(self: collections.OrderedDict, other: object = (), /, **more: object) -> None:
     """OrderedDict.update and __init__"""
     _take(self, other, **more)
 
@@ -154,6 +152,6 @@ def for_class(cls: type, base: type, name: str) -> Callable | None:
 
 
 def fill_ordered(target: collections.OrderedDict, entries: dict) -> None:
-    """Puts entries into an emptied OrderedDict, whatever its class does when something is stored."""
+    """Puts entries into an emptied OrderedDict, whatever its class does on storing."""
     for key, value in entries.items():
         collections.OrderedDict.__setitem__(target, key, value)

@@ -16,7 +16,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from torch._dynamo import trace_rules
-from torch._dynamo.exc import ObservedException, raise_error, raise_observed, unimplemented
+from torch._dynamo.exc import (
+    ObservedException,
+    SkipFrame,
+    raise_error,
+    raise_observed,
+    unimplemented,
+)
 from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables import iter as iterators
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
@@ -35,6 +41,7 @@ from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
     _MISSING,
     UserDefinedObjectVariable,
+    c_base,
     class_attribute,
 )
 
@@ -249,9 +256,7 @@ def _iter(
 ) -> VariableTracker:
     if sentinel is None:
         return tx.make_iterator(vt)
-    return iterators.CallIteratorVariable(
-        iterators.call_until(tx, vt, sentinel), iter, [vt, sentinel]
-    )
+    return iterators.CallUntilVariable(tx, vt, sentinel)
 
 
 @handler(next)
@@ -355,6 +360,8 @@ def _abs(tx: Frame, vt: VariableTracker) -> VariableTracker:
 
 @handler(divmod)
 def _divmod(tx: Frame, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    if isinstance(a, UserDefinedObjectVariable) or isinstance(b, UserDefinedObjectVariable):
+        return tx.binary(divmod, a, b)
     return fold(tx, divmod, [a, b], {}) or TupleVariable(
         [tx.binary(operator.floordiv, a, b), tx.binary(operator.mod, a, b)]
     )
@@ -467,12 +474,22 @@ def _sorted(tx: Frame, vt: VariableTracker, **kwargs: VariableTracker) -> Variab
 
 
 @handler(vars)
-def _vars(tx: Frame, vt: VariableTracker) -> VariableTracker:
-    return vt.getattr(tx, "__dict__")
+def _vars(tx: Frame, vt: VariableTracker | None = None) -> VariableTracker:
+    return _locals(tx) if vt is None else vt.getattr(tx, "__dict__")
+
+
+@handler(eval, exec)
+def _run_text(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+    if len(args) < 2 or args[1].is_same(NONE):
+        if tx.parent is None:
+            raise SkipFrame("code made at run time reads the variables of its frame")
+    unimplemented("eval or exec", f"{args}", "the program runs code that it makes at run time")
 
 
 @handler(dir)
-def _dir(tx: Frame, vt: VariableTracker) -> VariableTracker:
+def _dir(tx: Frame, vt: VariableTracker | None = None) -> VariableTracker:
+    if vt is None:
+        return ListVariable(tx.sort(_locals(tx).unpack(tx), {}))
     return fold(tx, dir, [vt], {}) or unimplemented("dir", repr(vt), "names of an object")
 
 
@@ -500,7 +517,7 @@ def _register_operators() -> None:
     def binary(op: Callable) -> Callable:
         return lambda tx, a, b: tx.binary(op, a, b)
 
-    for op in (*_SPECIAL, *INPLACE):
+    for op in (*(op for op in _SPECIAL if op is not divmod), *INPLACE):
         trace_rules.register(op, binary(op))
     for op in (operator.neg, operator.pos, operator.invert, operator.not_):
         trace_rules.register(op, lambda tx, a, op=op: tx.unary(op, a))
@@ -599,7 +616,8 @@ def _wraps(
     tx: Frame, wrapped: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
 ) -> VariableTracker:
     update = BuiltinVariable(functools.update_wrapper)
-    return FunctoolsPartialVariable(update, list(args), {"wrapped": wrapped, **kwargs})
+    given = dict(zip(("assigned", "updated"), args, strict=False))
+    return FunctoolsPartialVariable(update, [], {"wrapped": wrapped, **given, **kwargs})
 
 
 @handler(functools.update_wrapper)
@@ -616,9 +634,14 @@ def _update_wrapper(
     for name in names:
         if tx.has_attribute(wrapped, name):
             wrapper.setattr(tx, name, wrapped.getattr(tx, name))
-    own = wrapped.getattr(tx, "__dict__") if tx.has_attribute(wrapped, "__dict__") else None
-    if isinstance(own, ConstDictVariable):
-        for key, value in own.pairs(tx):
+    tables = functools.WRAPPER_UPDATES if updated is None else updated.as_python_constant()
+    for name in tables:
+        new = wrapped.getattr(tx, name) if tx.has_attribute(wrapped, name) else None
+        if name != "__dict__" or not isinstance(new, ConstDictVariable | None):
+            new = new or ConstDictVariable({})
+            wrapper.getattr(tx, name).call_method(tx, "update", [new], {})
+            continue
+        for key, value in new.pairs(tx) if new is not None else ():
             wrapper.setattr(tx, key.as_python_constant(), value)
     wrapper.setattr(tx, "__wrapped__", wrapped)
     return wrapper
@@ -660,6 +683,7 @@ def _copy(tx: Frame, vt: VariableTracker) -> VariableTracker:
     if (
         isinstance(vt, UserDefinedObjectVariable)
         and vt.contents is None
+        and c_base(vt.cls) is object
         and not tx.overrides(vt, "__copy__", "__reduce_ex__", "__reduce__", "__getstate__")
     ):
         from torch._dynamo.variables.user_defined import dict_of
@@ -706,6 +730,7 @@ def _deep(tx: Frame, vt: VariableTracker, memo: dict[int, VariableTracker]) -> V
     if (
         isinstance(vt, UserDefinedObjectVariable)
         and vt.contents is None
+        and c_base(vt.cls) is object
         and not tx.overrides(vt, "__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__")
     ):
         from torch._dynamo.variables.user_defined import dict_of

@@ -73,7 +73,10 @@ class ConstantVariable(VariableTracker):
         return wrap_constant(value)
 
     def describe(self) -> str:
-        text = repr(self.value)
+        try:
+            text = repr(self.value)
+        except Exception as error:  # a method of the program
+            text = f"<repr() raised {type(error).__name__}>"
         return f"{type(self.value).__name__}: {text if len(text) < 80 else text[:77] + '...'}"
 
     def python_type(self) -> type:

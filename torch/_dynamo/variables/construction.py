@@ -54,6 +54,7 @@ from torch._dynamo.variables.user_defined import (
     _MISSING,
     UserDefinedClassVariable,
     UserDefinedObjectVariable,
+    c_base,
     class_attribute,
     class_function_source,
 )
@@ -229,7 +230,7 @@ def new_object(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTrac
                 obj.contents = SetVariable.of(tx, args[0].unpack(tx) if args else [], frozenset)
                 obj.init_args = [TupleVariable(list(obj.contents.items.values()))]
             return obj
-    base = next(c for c in cls.__mro__ if not c.__flags__ & (1 << 9))
+    base = c_base(cls)
     if base is not object and base.__name__ not in ("Generic", "Protocol"):
         unimplemented(
             "constructor", f"{cls}", f"it derives from `{base.__qualname__}`, written in C"
@@ -432,9 +433,8 @@ def _reversed(tx: Frame, vt: VariableTracker) -> VariableTracker:
 @rule(type)
 def _type(tx: Frame, vt: VariableTracker, *rest: VariableTracker) -> VariableTracker:
     if rest:
-        return fold(tx, type, [vt, *rest], {}) or unimplemented(
-            "new class", f"type({vt!r})", "a class is made in the compiled function"
-        )
+        # Every call makes a class of its own.
+        unimplemented("new class", f"type({vt!r})", "a class is made in the compiled function")
     if isinstance(vt, UserDefinedObjectVariable):
         return vt.class_tracker(tx)
     return VariableTracker.build(tx, vt.python_type())

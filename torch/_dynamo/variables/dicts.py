@@ -8,8 +8,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from torch._dynamo.polyfills import own_class
 from torch._dynamo.exc import raise_error, raise_key_error, unimplemented
+from torch._dynamo.polyfills import own_class
 from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker, bodies
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.lists import TupleVariable

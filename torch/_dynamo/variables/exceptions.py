@@ -15,6 +15,7 @@ from torch._dynamo.variables.lists import TupleVariable
 from torch._dynamo.variables.user_defined import (
     _MISSING,
     UserDefinedObjectVariable,
+    c_base,
     class_attribute,
 )
 
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
 
 # What classes of C code keep besides the arguments, which their __init__ takes apart.
 _OF_ALL = frozenset(vars(BaseException))
-
-
-def c_base(cls: type) -> type:
-    """The class in C that an exception's class derives from."""
-    return next(c for c in cls.__mro__ if not _is_python_class(c))
 
 
 def _parts(cls: type) -> frozenset[str]:
@@ -182,7 +178,9 @@ class ExceptionVariable(UserDefinedObjectVariable):
             if name == "__cause__":
                 self.set_origin(tx, "__suppress_context__", TRUE)
             return
-        if self.value is None and name in _parts(self.cls):
+        if self.value is not None and name in _parts(self.cls):
+            unimplemented("exception", f"{self!r}.{name} = ...", "a part kept by C code")
+        if name in _parts(self.cls):
             before = self.attrs.get(name)
             self.attrs[name] = value
             try:
@@ -262,7 +260,7 @@ _ORIGINS = ("__cause__", "__context__", "__traceback__", "__suppress_context__")
 def _tracker_of(
     tx: Frame, value: object, known: Args, marks: dict[int, VariableTracker]
 ) -> VariableTracker:
-    """The tracker of what a prototype holds: one of those that it was made of, or a new constant."""
+    """The tracker of what a prototype holds: one of those it was made of, or a new constant."""
     found = marks.get(id(value))
     if found is not None:
         return found
@@ -282,10 +280,6 @@ class TracebackVariable(VariableTracker):
 
     def truth(self, tx: Frame) -> bool:
         return True
-
-
-def _is_python_class(cls: type) -> bool:
-    return bool(cls.__flags__ & (1 << 9))
 
 
 def exception_from_value(tx: Frame, error: BaseException) -> ExceptionVariable:

@@ -297,6 +297,7 @@ class UserFunctionVariable(BaseUserFunctionVariable):
     def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
         if self.source is None:
             super().setattr(tx, name, value)
+        _check_part(self, name, value)
         tx.out.side_effects.set_attribute(self.fn, self, name, value)
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -451,8 +452,7 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         if name == "__kwdefaults__":
             if not self.kwdefault_values:
                 return NONE
-            pairs = [(ConstantVariable(k), v) for k, v in self.kwdefault_values.items()]
-            return ConstDictVariable.of(tx, pairs)
+            unimplemented("function", f"{self!r}.{name}", "defaults as a table that may change")
         if name == "__closure__":
             return TupleVariable(list(self.closure)) if self.closure else NONE
         if name == "__annotations__":
@@ -460,8 +460,7 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         if name == "__type_params__":
             return TupleVariable([])
         if name == "__dict__":
-            pairs = [(ConstantVariable(k), v) for k, v in self.attrs.items()]
-            return ConstDictVariable.of(tx, pairs)
+            return FunctionDictVariable.of_function(tx, self)
         raise_error(tx, AttributeError, f"'function' object has no attribute {name!r}")
 
     def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
@@ -471,6 +470,7 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
             self.qualname = value.as_python_constant()
             self.attrs[name] = value
         else:
+            _check_part(self, name, value)
             self.attrs[name] = value
 
     def reconstruct(self, cg: Codegen) -> str:
@@ -492,6 +492,58 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         for name, value in self.attrs.items():
             cg.load(f"{made}.{name} = {cg.expr(value)}")
         return made
+
+
+# Parts of a function that may be any object, and those that have to be of a class.
+_FREE_PARTS = frozenset({"__doc__", "__module__", "__wrapped__"})
+_TYPED_PARTS = {
+    "__name__": str,
+    "__qualname__": str,
+    "__defaults__": tuple,
+    "__annotations__": dict,
+}
+_PARTS = frozenset(vars(types.FunctionType)) - _FREE_PARTS
+
+
+def _check_part(fn: BaseUserFunctionVariable, name: str, value: VariableTracker) -> None:
+    """Breaks where a part of a function is set in a way that Python may refuse."""
+    if name not in _PARTS or value.python_type() is _TYPED_PARTS.get(name):
+        return
+    if name == "__defaults__" and value.is_same(NONE):
+        return
+    unimplemented("function", f"{fn!r}.{name} = {value!r}", "a part that C code checks")
+
+
+class FunctionDictVariable(ConstDictVariable):
+    """The __dict__ of a function that the trace made: what is put in is an attribute."""
+
+    __slots__ = ("fn",)
+
+    @staticmethod
+    def of_function(tx: Frame, fn: NestedUserFunctionVariable) -> FunctionDictVariable:
+        """A view of the attributes as they are now."""
+        made = FunctionDictVariable({})
+        made.fn = fn
+        for name, value in fn.attrs.items():
+            if name not in _PARTS and name not in ("__doc__", "__module__"):
+                key = ConstantVariable(name)
+                made.items[key.hash_key(tx)] = (key, value)
+        return made
+
+    def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
+        super().setitem(tx, key, value)
+        self.fn.attrs[key.as_python_constant()] = value
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name in ("clear", "pop", "popitem", "__delitem__"):
+            unimplemented("function", f"{self.fn!r}.__dict__.{name}", "attributes are taken away")
+        return super().call_method(tx, name, args, kwargs)
+
+    def delete(self, tx: Frame, key: VariableTracker) -> VariableTracker:
+        unimplemented("function", f"del {self.fn!r}.__dict__[...]", "attributes are taken away")
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.expr(self.fn)}.__dict__"
 
 
 class UserMethodVariable(BaseUserFunctionVariable):

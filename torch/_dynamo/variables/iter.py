@@ -288,6 +288,51 @@ class RepeatIteratorVariable(IteratorVariable):
         return f"{cg.const(itertools.repeat)}({cg.expr(self.item)})"
 
 
+class CallUntilVariable(IteratorVariable):
+    """iter(function, sentinel)"""
+
+    __slots__ = ("ended", "fn", "sentinel")
+
+    def __init__(self, tx: Frame, fn: VariableTracker, sentinel: VariableTracker) -> None:
+        super().__init__(_CallUntil(self, tx), type(iter(int, 0)), False)
+        self.fn = fn
+        self.sentinel = sentinel
+        self.ended = False
+
+    def children(self) -> Iterator[VariableTracker]:
+        yield self.fn
+        yield self.sentinel
+
+    def reconstruct(self, cg: Codegen) -> str:
+        from torch._dynamo import polyfills
+
+        if self.ended:
+            return f"{cg.const(polyfills.ended)}({cg.const(self.cls)})"
+        return f"{cg.const(iter)}({cg.expr(self.fn)}, {cg.expr(self.sentinel)})"
+
+
+class _CallUntil:
+    """The calls, which go on after one that raised."""
+
+    __slots__ = ("_owner", "_tx")
+
+    def __init__(self, owner: CallUntilVariable, tx: Frame) -> None:
+        self._owner, self._tx = owner, tx
+
+    def __iter__(self) -> _CallUntil:
+        return self
+
+    def __next__(self) -> VariableTracker:
+        owner = self._owner
+        if owner.ended:
+            raise StopIteration
+        value = owner.fn.call_function(self._tx, [], {})
+        if self._tx.same_or_equal(value, owner.sentinel):
+            owner.ended = True
+            raise StopIteration
+        return value
+
+
 # ---- builtins and itertools as Python iterators over trackers
 
 
@@ -318,17 +363,6 @@ def filter_values(tx: Frame, fn: VariableTracker, it: Iterator) -> Iterator[Vari
         kept = item if everything else fn.call_function(tx, [item], {})
         if tx.truth(kept):
             yield item
-
-
-def call_until(
-    tx: Frame, fn: VariableTracker, sentinel: VariableTracker
-) -> Iterator[VariableTracker]:
-    """iter(callable, sentinel)"""
-    while True:
-        value = fn.call_function(tx, [], {})
-        if tx.same_or_equal(value, sentinel):
-            return
-        yield value
 
 
 def take_or_drop(

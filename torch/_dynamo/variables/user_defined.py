@@ -69,6 +69,16 @@ def class_attribute(cls: type, name: str) -> object:
     return found
 
 
+def c_base(cls: type) -> type:
+    """The class in C that a class derives from, or the class itself. Modules in C have classes on
+    the heap too; those have a __new__ of their own."""
+    return next(c for c in cls.__mro__ if not c.__flags__ & _HEAP or _is_new_in_c(c))
+
+
+def _is_new_in_c(cls: type) -> bool:
+    return isinstance(cls.__dict__.get("__new__"), types.BuiltinFunctionType)
+
+
 def rows_of_reads(reads: dict[type, dict[str, object]]) -> list[tuple[type, tuple, tuple]]:
     """What was read of the program's classes, as the guard on them wants it."""
     rows = []
@@ -151,7 +161,7 @@ class UserDefinedClassVariable(VariableTracker):
             return UserMethodVariable(VariableTracker.build(tx, meta), self)
         try:
             found = getattr(self.value, name)
-        except AttributeError as error:
+        except Exception as error:
             raise_observed(tx, error)
         if isinstance(found, types.BuiltinMethodType | types.MethodWrapperType):
             from torch._dynamo.variables.misc import GetAttrVariable
@@ -175,7 +185,7 @@ class UserDefinedClassVariable(VariableTracker):
             return VariableTracker.build(tx, getter).call_function(tx, [holder, NONE, self], {})
         try:
             found = getattr(self.value, name)
-        except AttributeError as error:
+        except Exception as error:
             raise_observed(tx, error)
         if isinstance(found, types.BuiltinMethodType) and found.__self__ is self.value:
             from torch._dynamo.variables.misc import GetAttrVariable
