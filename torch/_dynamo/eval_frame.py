@@ -162,13 +162,13 @@ class FrameCompiler:
         if config.disable or (_is_layer(fn_globals, values) and code not in self.wrapped):
             return False
         backend = _stance.backend or self.backend
-        before = list(cache.entries)
         # Some of the settings are the process's: they are noted and put back while no other thread
         # compiles.
         with _compiling:
             settings = _settings()
             try:
-                if before != cache.entries:
+                # A thread may have made it while this one waited, or came here.
+                if cache.entries and threading.active_count() > 1:
                     found = _made_meanwhile(code, closure, values, cache, backend)
                     if found is not None:
                         return found
