@@ -7,6 +7,7 @@ import pytest
 
 import torch
 from torch import nn, optim
+from torch._dynamo.testing import CompileCounter
 
 CASES = [
     (optim.SGD, {"lr": 0.1, "momentum": 0.9}),
@@ -49,3 +50,18 @@ def test_compiled_step_is_one_graph_and_near_the_eager_step(cls: type, settings:
     want = _trained(cls, settings, compiled=False)
     got = _trained(cls, settings, compiled=True)
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", [optim.SGD, optim.AdamW])
+def test_step_is_compiled_for_the_empty_and_the_filled_state_and_never_again(cls: type) -> None:
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    model = nn.Sequential(nn.Linear(6, 5), nn.Linear(5, 2))
+    optimizer = cls(model.parameters(), lr=0.1)
+    step = torch.compile(optimizer.step, backend=counter)
+    for _ in range(6):
+        # The Python objects of new gradients live no longer than the guard that reads them.
+        optimizer.zero_grad()
+        model(torch.ones(2, 6)).sum().backward()
+        step()
+    assert counter.frame_count <= 2

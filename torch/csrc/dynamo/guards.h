@@ -105,7 +105,7 @@ struct LeafObject {
   PointerSet* seen;
   ShapeProgram* program; // shared by the leaves that fill it and the one that runs it
   ClassReads* classes;
-  PyObject* first; // ObjectAliasing: what the first place held (borrowed during a check)
+  const void* first; // ObjectAliasing: which object the first place held, during a check
 };
 
 bool is_leaf(PyObject* o);

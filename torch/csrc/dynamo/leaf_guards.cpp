@@ -414,9 +414,17 @@ bool length_is(LeafObject* leaf, PyObject* value) {
   return length == leaf->number;
 }
 
+// What makes two values one. A tensor has its Python object only as long as somebody holds it: that
+// of a gradient may be freed as soon as it was read, and the next one stand at the same address.
+const void* identity_of(PyObject* value) {
+  if (!python::is_tensor(value)) return value;
+  return python::tensor_of(value).unsafeGetTensorImpl();
+}
+
 bool aliases(LeafObject* leaf, PyObject* value) {
-  if (leaf->first) return leaf->first == value;
-  leaf->first = value;
+  const void* identity = identity_of(value);
+  if (leaf->first) return leaf->first == identity;
+  leaf->first = identity;
   return true;
 }
 
@@ -469,7 +477,7 @@ bool check_leaf(LeafObject* leaf, PyObject* value) {
   case LeafKind::Global:
     return *leaf->global == GlobalState::now();
   case LeafKind::NoTensorAliasing:
-    return leaf->seen->add(value);
+    return leaf->seen->add(identity_of(value));
   case LeafKind::ObjectAliasing:
     return aliases(leaf, value);
   case LeafKind::RangeIterator:
