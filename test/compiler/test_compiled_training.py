@@ -285,3 +285,19 @@ def test_backward_inside_of_a_transform_is_refused():
 
     with pytest.raises(RuntimeError, match="within vmap/grad/vjp"):
         torch.func.vmap(pull)(torch.ones(2, 5, 6))
+
+
+def test_gradient_of_values_written_through_a_mask_has_their_shape() -> None:
+    def fn(x: torch.Tensor, mask: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        x = x.clone()
+        x[:, mask] = values
+        return x
+
+    mask = torch.tensor([True, False, True, False])
+    x = torch.randn(8, 4, requires_grad=True)
+    values = torch.randn(2, requires_grad=True)
+    compiled = torch.compile(fn, backend="aot_eager")
+    wanted = torch.autograd.grad(fn(x, mask, values).square().sum(), (x, values))
+    got = torch.autograd.grad(compiled(x, mask, values).square().sum(), (x, values))
+    for one, other in zip(got, wanted, strict=True):
+        torch.testing.assert_close(one, other)

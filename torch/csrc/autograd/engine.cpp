@@ -14,6 +14,7 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/view.h>
 #include <ATen/parallel/Parallel.h>
+#include <c10/core/SymNumbers.h>
 
 namespace torch::autograd {
 namespace {
@@ -143,7 +144,8 @@ Tensor fit_slowly(const std::string& giver, size_t i, const InputMetadata& want,
     // A size is a number that is 1, or no number that is 1: symbols are not.
     const auto is_one = [](c10::SymInt size) { return !size.is_symbolic() && size == 1; };
     for (size_t d = 0; expandable && d < sizes.size(); ++d)
-      expandable = is_one(sizes[d]) || sizes[d] == got[lead + d];
+      // Where the size depends on data, that it fits is checked when the graph runs.
+      expandable = is_one(sizes[d]) || c10::expect_true(c10::sym_eq(sizes[d], got[lead + d]));
     TORCH_CHECK(expandable, "Function ", giver, " returned an invalid gradient at index ", i,
                 " - got ", got, " but expected shape compatible with ", sizes);
     c10::DimVector dims;
