@@ -204,3 +204,31 @@ def test_tensor_of_a_tensor_is_a_copy():
     given = T.clone()
     assert torch.equal(torch.compile(fn, backend="eager", fullgraph=True)(given), T + 1)
     assert torch.equal(given, T)
+
+
+NUMBERS = [np.int64(3), np.float32(2.5), np.float64(2.5), np.ones(3)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.float16])
+@pytest.mark.parametrize("value", NUMBERS, ids=lambda v: type(v).__name__)
+def test_operator_beside_a_tensor_gives_the_tensor_that_eager_gives(value, dtype):
+    torch._dynamo.reset()
+    tensor = torch.arange(3).to(dtype)
+    compiled = torch.compile(lambda t, n: (t + n, t * n), backend="eager", fullgraph=True)
+    got, wanted = compiled(tensor, value), (tensor + value, tensor * value)
+    for one, other in zip(got, wanted, strict=True):
+        assert one.dtype == other.dtype and torch.equal(one, other)
+
+
+def test_number_of_numpy_before_a_tensor_gives_a_tensor():
+    torch._dynamo.reset()
+    fn = lambda t, n: n * t
+    got = torch.compile(fn, backend="eager", fullgraph=True)(T, np.float64(2))
+    assert got.dtype == fn(T, np.float64(2)).dtype and torch.equal(got, T * 2)
+
+
+def test_number_that_varies_and_one_of_numpy_are_traced_together():
+    torch._dynamo.reset()
+    fn = torch.compile(lambda t, a, b: t + a % b, backend="eager", fullgraph=True, dynamic=True)
+    for number in (4099, 4101):
+        assert torch.equal(fn(T, number, np.int64(8)), T + number % 8)

@@ -364,6 +364,11 @@ class DataModel(TextModel):
         self, op: Callable, a: VariableTracker, b: VariableTracker
     ) -> VariableTracker:
         if op not in INPLACE or not isinstance(a, NumpyNdarrayVariable):
+            # Beside a tensor PyTorch's operator has its say, whichever comes first.
+            if isinstance(b, TensorVariable):
+                return self.binary(op, numpy_arrays.beside(self, a, b), b)
+            if isinstance(a, TensorVariable):
+                return self.binary(op, a, numpy_arrays.beside(self, b, a))
             return numpy_arrays.call(self, op, [a, b], {})
         return a.inplace(self, op, b)
 
@@ -697,6 +702,11 @@ class DataModel(TextModel):
         if isinstance(container, IteratorVariable):
             hit = any(self.same_or_equal(x.realize(), item) for x in container.iterate(self))
             return ConstantVariable(hit)
+        if isinstance(container, UserDefinedClassVariable):
+            raw = class_attribute(type(container.value), "__contains__")
+            if isinstance(raw, types.FunctionType):
+                found = VariableTracker.build(self, raw).call_function(self, [container, item], {})
+                return ConstantVariable(self.truth(found))
         return container.call_method(self, "__contains__", [item], {})
 
     # ---- attributes

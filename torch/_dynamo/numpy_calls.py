@@ -57,4 +57,8 @@ def numpy_attribute(name: str, array: torch.Tensor) -> torch.Tensor:
 
 def numpy_operator(name: str, *args: object) -> object:
     """The function NAME of the module operator."""
-    return _tensors(getattr(operator, name)(*_arrays(args)))
+    first, *rest = _arrays(args)
+    if isinstance(first, torch.SymInt | torch.SymFloat):
+        # It has operators of its own, which know nothing of arrays.
+        first = _numpy().asarray(first)
+    return _tensors(getattr(operator, name)(first, *rest))

@@ -290,6 +290,18 @@ def as_tensor(vt: VariableTracker) -> VariableTracker:
     return vt.tensor if isinstance(vt, NumpyNdarrayVariable) else vt
 
 
+def beside(tx: Frame, array: NumpyNdarrayVariable, tensor: TensorVariable) -> TensorVariable:
+    """An array as an operand next to a tensor of PyTorch. A number of NumPy is like Python's: next
+    to integers it has the default dtype."""
+    made = array.tensor
+    if not array.scalar or not made.fake.is_floating_point():
+        return made
+    if tensor.fake.is_floating_point() or tensor.fake.is_complex():
+        return made
+    dtype = ConstantVariable(torch.get_default_dtype())
+    return made.call_method(tx, "to", [dtype], {})
+
+
 # ---- calls
 
 
