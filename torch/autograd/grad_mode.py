@@ -107,6 +107,21 @@ class inference_mode(_C._InferenceModeBase, _Decorator):
         return type(self)(self.mode)
 
 
+def _enter_inference_mode(mode: bool) -> inference_mode | no_grad | enable_grad:
+    """Enters the context inside of a graph, which has no `with`. While a graph is traced with fake
+    tensors it is the mode of gradients alone: tensors of a graph are never inference tensors, since
+    gradients may be needed of others that are computed from the same inputs."""
+    traced = _C._get_dispatch_mode(_C._TorchDispatchModeKey.FAKE) is not None
+    context = (no_grad() if mode else enable_grad()) if traced else inference_mode(mode)
+    context.__enter__()
+    return context
+
+
+def _exit_inference_mode(context: inference_mode | no_grad | enable_grad) -> None:
+    """Leaves what _enter_inference_mode entered."""
+    context.__exit__(None, None, None)
+
+
 class set_multithreading_enabled(_Decorator):
     """Whether a backward pass may use several threads."""
 

@@ -4,16 +4,18 @@ runs."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
 from torch._C._dynamo.eval_frame import ThreadSettings
 from torch._dynamo import decorators, trace_rules
-from torch._dynamo.exc import unimplemented
+from torch._dynamo.exc import SkipFrame, unimplemented
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
+from torch._dynamo.variables.lists import ListVariable
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -34,6 +36,7 @@ def set_grad_enabled(tx: Frame, mode: bool, always: bool = False) -> None:
 IN_GRAPH = {
     torch._C._set_grad_enabled,
     torch.amp.autocast_mode._enter_autocast,
+    torch.autograd.grad_mode._enter_inference_mode,
     torch._C._functorch._vmap_increment_nesting,
     torch._C._functorch._grad_increment_nesting,
     torch._C._functorch._jvp_increment_nesting,
@@ -193,6 +196,51 @@ class AutocastVariable(ContextWrappingVariable):
         return tx.attribute_of_builtin(self, name)
 
 
+class InferenceModeVariable(ContextWrappingVariable):
+    """torch.inference_mode. The trace itself runs in the mode of gradients that it brings: fake
+    tensors of inputs may be made inside, and be used outside."""
+
+    __slots__ = ("node",)
+
+    def inference(self) -> bool:
+        """The mode that it sets."""
+        given = [*self.args, *self.kwargs.values()]
+        return given[0].as_python_constant() if given else True
+
+    def getattr(self, tx: Frame, name: str) -> VariableTracker:
+        return ConstantVariable(self.inference()) if name == "mode" else super().getattr(tx, name)
+
+    def enter(self, tx: Frame) -> None:
+        mode = self.inference()
+        self.node = self._call(tx, torch.autograd.grad_mode._enter_inference_mode, mode)
+        self.saved = torch.is_grad_enabled()
+        self.entered = True
+        tx.out.contexts.append(self)
+        torch._C._set_grad_enabled(not mode)
+
+    def leave(self, tx: Frame) -> None:
+        if not self.entered:
+            unimplemented("inference mode", "__exit__", "it was entered before the trace")
+        self.entered = False
+        if self in tx.out.contexts:
+            tx.out.contexts.remove(self)
+        self._call(tx, torch.autograd.grad_mode._exit_inference_mode, self.node)
+        torch._C._set_grad_enabled(self.saved)
+
+    def _call(self, tx: Frame, target: Callable, given: object) -> torch.fx.Node:
+        node = tx.out.graph.create_node("call_function", target, (given,), {})
+        node.meta["example_value"] = None
+        return node
+
+
+@trace_rules.handler(torch.is_inference_mode_enabled)
+def _is_inference_mode_enabled(tx: Frame) -> VariableTracker:
+    for manager in reversed(tx.out.contexts):
+        if isinstance(manager, InferenceModeVariable):
+            return ConstantVariable(manager.inference())
+    return ConstantVariable(torch.is_inference_mode_enabled())
+
+
 class ErrorOnBreakVariable(ContextWrappingVariable):
     """torch._dynamo.error_on_graph_break: says what a break is while the trace is inside. One that
     the running program entered before is left after the graph (`real`)."""
@@ -244,6 +292,39 @@ class ProfilerContextVariable(ContextWrappingVariable):
         return self if name == "__enter__" else found
 
 
+class CatchWarningsVariable(ContextWrappingVariable):
+    """warnings.catch_warnings. A call that warns breaks the graph, and the code there enters the
+    real one; in a trace nothing is caught."""
+
+    __slots__ = ("gave_list",)
+
+    def __init__(self, cls: type, args: Args, kwargs: Kwargs) -> None:
+        super().__init__(cls, args, kwargs)
+        self.gave_list = False
+
+    def enter(self, tx: Frame) -> None:
+        self.entered = True
+        tx.out.contexts.append(self)
+
+    def leave(self, tx: Frame) -> None:
+        self.entered = False
+        if self in tx.out.contexts:
+            tx.out.contexts.remove(self)
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        found = super().call_method(tx, name, args, kwargs)
+        record = self.kwargs.get("record")
+        if name == "__enter__" and record is not None and tx.truth(record):
+            self.gave_list = True
+            return ListVariable([])
+        return found
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.gave_list:
+            raise SkipFrame("graph break while warnings are recorded")
+        return super().reconstruct(cg)
+
+
 @trace_rules.handler(decorators.error_on_graph_break)
 def _error_on_graph_break(tx: Frame, error_on_graph_break: VariableTracker) -> VariableTracker:
     kind = decorators.ErrorOnGraphBreakDecoratorContextManager
@@ -283,8 +364,12 @@ def create(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker 
         if cls is torch.no_grad and args:
             return made.call_function(tx, args, kwargs)
         return made
+    if cls is torch.inference_mode:
+        return InferenceModeVariable(cls, args, kwargs)
     if cls in _PROFILERS:
         return ProfilerContextVariable(cls, args, kwargs)
+    if cls is warnings.catch_warnings:
+        return CatchWarningsVariable(cls, args, kwargs)
     if cls is decorators.ErrorOnGraphBreakDecoratorContextManager:
         return ErrorOnBreakVariable(cls, [*args, *kwargs.values()], {})
     if issubclass(cls, torch.autocast) and hasattr(torch.amp.autocast_mode, "_enter_autocast"):
@@ -338,6 +423,11 @@ def existing(tx: Frame, value: object, source: Source | None) -> VariableTracker
         made.source = source
         made.real = value if value._before else None
         return made
-    if cls in (torch.inference_mode, torch.autograd.graph.saved_tensors_hooks, *_PROFILERS):
+    if cls is torch.inference_mode:
+        if source is not None:
+            tx.out.guard(source, "TYPE_MATCH", cls)
+            tx.out.guard(AttrSource(source, "mode"), "CONSTANT_MATCH", value.mode)
+        return InferenceModeVariable(cls, [ConstantVariable(value.mode)], {})
+    if cls in (torch.autograd.graph.saved_tensors_hooks, *_PROFILERS):
         unimplemented("context manager", f"{cls}", "this context manager is not traced")
     return None

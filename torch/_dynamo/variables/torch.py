@@ -19,7 +19,16 @@ import torch.fx.experimental.symbolic_shapes
 from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import ForbiddenCallable, raise_error, raise_observed, unimplemented
 from torch._dynamo.polyfills import transforms
-from torch._dynamo.trace_rules import CONSTANT, FORBID, GRAPH, INLINE, MARKED, SKIP, handler
+from torch._dynamo.trace_rules import (
+    CONSTANT,
+    FORBID,
+    GRAPH,
+    INLINE,
+    MARKED,
+    NONSTRICT,
+    SKIP,
+    handler,
+)
 from torch._dynamo.variables import numpy_arrays
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.builtin import call_c_function, fold
@@ -59,6 +68,10 @@ def call(
         return rule(tx, *args, **kwargs)
     if rule is CONSTANT:
         return _constant_call(tx, value, args, kwargs)
+    if rule is NONSTRICT:
+        from torch._dynamo.variables import pytree
+
+        return pytree.call_on_leaves(tx, value, args, kwargs)
     if rule is INLINE:
         return tx.inline(fn, args, kwargs)
     if rule is MARKED:
@@ -204,11 +217,20 @@ trace_rules.register(torch.compiler.is_exporting, _state(False))
 # A custom operator called by the object that torch.library.custom_op made.
 trace_rules.register(CustomOpDef.__call__, INLINE)
 trace_rules.register_name("torch._inductor.test_operators.realize", INLINE)
-for _name in ("torch.jit.is_scripting", "torch.jit.is_tracing"):
+for _name in (
+    "torch.jit.is_scripting",
+    "torch.jit.is_tracing",
+    "torch.onnx.is_in_onnx_export",
+):
     trace_rules.register_name(_name, _state(False))
 trace_rules.register(torch._C._get_tracing_state, _state(None))
-for _name in ("mark_dynamic", "mark_static", "maybe_mark_dynamic", "mark_unbacked"):
+for _name in ("mark_dynamic", "mark_static", "maybe_mark_dynamic", "mark_unbacked", "set_stance"):
     trace_rules.register(getattr(torch._dynamo, _name), FORBID)
+trace_rules.register(torch.compiler.set_stance, FORBID)
+trace_rules.register(torch._dynamo.decorators.set_stance_value, FORBID)
+# What an operator saves for its derivative is no concern of a trace; what the hooks do is.
+for _name in ("_push_saved_tensors_default_hooks", "_pop_saved_tensors_default_hooks"):
+    trace_rules.register(getattr(torch._C._autograd, _name), SKIP, "hooks on saved tensors")
 trace_rules.register(torch.fx._symbolic_trace.is_fx_tracing, _state(False))
 if hasattr(torch._utils, "is_compiling"):
     trace_rules.register(torch._utils.is_compiling, _state(True))
@@ -227,7 +249,7 @@ def _ask(fn: Callable) -> Callable:
 
 
 for _name in (
-    "is_grad_enabled is_inference_mode_enabled is_autocast_enabled get_autocast_dtype "
+    "is_grad_enabled is_autocast_enabled get_autocast_dtype "
     "is_autocast_cpu_enabled get_autocast_gpu_dtype get_autocast_cpu_dtype "
     "is_autocast_cache_enabled get_default_dtype are_deterministic_algorithms_enabled "
     "get_num_threads is_anomaly_enabled is_warn_always_enabled get_default_device "
@@ -239,6 +261,7 @@ for _name in (
 for _fn in (
     torch.cuda.is_available, torch.cuda.device_count, torch.cuda.current_device,
     torch.cuda.is_initialized, torch.backends.cuda.is_built, torch.cuda.get_device_capability,
+    torch.autograd._is_checkpoint_valid,
     torch._C._is_torch_function_enabled if hasattr(torch._C, "_is_torch_function_enabled")
     else torch.is_grad_enabled,
 ):  # fmt: skip
@@ -480,6 +503,11 @@ def _tensor(tx: Frame, data: VariableTracker, **kwargs: VariableTracker) -> Vari
     if _holds_values(data):
         return tx.out.call(tx, _tensor_of_numbers, [data], kwargs)
     return tx.out.call(tx, torch.tensor, [data], kwargs)
+
+
+@handler(torch._shape_as_tensor)
+def _shape_as_tensor(tx: Frame, self: VariableTracker) -> VariableTracker:
+    return _tensor(tx, ListVariable(list(self.getattr(tx, "shape").items)))
 
 
 def _holds_values(data: VariableTracker) -> bool:

@@ -70,6 +70,11 @@ PyObject* is_available(PyObject*, PyObject* name) {
     return new_bool(autocast::is_available(device_type(name, "_is_autocast_available")));
   });
 }
+PyObject* is_any_enabled(PyObject*, PyObject*) {
+  for (const c10::DeviceType device : {c10::kCPU, c10::kCUDA})
+    if (autocast::is_available(device) && autocast::is_enabled(device)) return new_bool(true);
+  return new_bool(false);
+}
 PyObject* is_cache_enabled(PyObject*, PyObject*) { return new_bool(autocast::is_cache_enabled()); }
 PyObject* set_cache_enabled(PyObject*, PyObject* enabled) {
   return guarded([&]() -> PyObject* {
@@ -97,6 +102,7 @@ PyMethodDef functions[] = {
     {"get_autocast_dtype", get_dtype, METH_O, nullptr},
     {"set_autocast_dtype", fast(set_dtype), METH_FASTCALL, nullptr},
     {"_is_autocast_available", is_available, METH_O, nullptr},
+    {"_is_any_autocast_enabled", is_any_enabled, METH_NOARGS, nullptr},
     {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, nullptr},
     {"set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
     {"clear_autocast_cache", clear_cache, METH_NOARGS, nullptr},
