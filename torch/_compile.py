@@ -42,9 +42,11 @@ def compile(
     disable: bool = False,
     name: str | None = None,
     recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
 ) -> Callable:
     """Returns a function or module that does what `model` does: its operators are captured as
-    graphs, which `backend` compiles."""
+    graphs, which `backend` compiles. With `isolate_recompiles` what this call compiles is neither
+    used by others nor counts towards their limits."""
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
@@ -60,6 +62,7 @@ def compile(
             disable=disable,
             name=name,
             recompile_limit=recompile_limit,
+            isolate_recompiles=isolate_recompiles,
         )
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
@@ -78,8 +81,12 @@ def compile(
         say_once("torch.compile")
         return wrap(model)
     options, guard_filter = _without_filter(options)
+    bound = _with_options(backend, mode, options)
+    if isolate_recompiles:
+        # Compiled forms belong to the object that is their backend.
+        bound = functools.partial(registry.lookup_backend(bound))
     made = torch._dynamo.optimize(
-        _with_options(backend, mode, options),
+        bound,
         guard_filter_fn=guard_filter,
         nopython=fullgraph,
         dynamic=dynamic,

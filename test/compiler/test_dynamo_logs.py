@@ -77,11 +77,11 @@ def test_graph_break_names_line_explanation_hint_and_registry_id(
 
 
 def test_kind_of_break_has_one_id_in_every_process() -> None:
-    from torch._dynamo.exc import GraphBreak
+    from torch._dynamo.exc import Unsupported
 
-    first, second = (GraphBreak("kind", context, "why", ()) for context in ("a", "b"))
+    first, second = (Unsupported.of("kind", context, "why", ()) for context in ("a", "b"))
     assert first.gb_id == second.gb_id == "GB3bc4bcd9"
-    assert first.gb_id != GraphBreak("other kind", "a", "why", ()).gb_id
+    assert first.gb_id != Unsupported.of("other kind", "a", "why", ()).gb_id
 
 
 PROGRAM = """

@@ -28,7 +28,7 @@ from function_texts import Maker
 
 import torch
 from torch._dynamo import translate
-from torch._dynamo.exc import GraphBreak
+from torch._dynamo.exc import Unsupported
 
 Outcome = tuple[object, ...]
 _FILE = "<fuzzed>"
@@ -190,7 +190,7 @@ def counted_steps(code: types.CodeType, counts: list[int]) -> Iterator[None]:
 def broken_at(code: types.CodeType, step: int) -> Iterator[None]:
     """Traces of the code break before an instruction."""
     attempt = translate._attempt
-    reason = GraphBreak("forced", "", "a break forced by the fuzzer", ())
+    reason = Unsupported.of("forced", "", "a break forced by the fuzzer", ())
 
     def broken(traced: types.CodeType, *rest: object) -> object:
         *given, restart = rest

@@ -106,6 +106,7 @@ class ConvertFrame:
                 _record(failed, code, fn_globals, closure, values)
                 compile_log.failed(failed)
                 metrics.fail_type, metrics.fail_reason = type(failed).__name__, str(failed)
+                metrics.dynamo_time_before_restart_s = time.time() - metrics.start_time
                 # What nobody wrote yet, and what the tracer fails on, Python runs as it is.
                 own = isinstance(error, NotImplementedError) or is_of_tracer(error)
                 soft = own and failed is not error

@@ -103,7 +103,7 @@ def nonstrict_trace(traceable_fn: F) -> F:
     def wrapped(*args: object, **kwargs: object) -> object:
         return traceable_fn(*args, **kwargs)
 
-    _rule("GRAPH")(wrapped)
+    _rule("NONSTRICT")(wrapped)
     wrapped._dynamo_nonstrict_trace = True
     return wrapped
 

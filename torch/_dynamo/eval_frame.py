@@ -13,6 +13,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch._C._dynamo import eval_frame as _c
@@ -195,7 +196,7 @@ class FrameCompiler:
         from torch._dynamo import recompiles
 
         known = any(entry.backend is backend for entry in cache.entries)
-        if not self._stance_allows(code, cache, known, values):
+        if not self._stance_allows(code, cache, values):
             return False
         if known:
             frame = _frame_of(code, closure, values)
@@ -213,12 +214,12 @@ class FrameCompiler:
         return convert(code, fn_globals, closure, values, cache, code in self.wrapped)
 
     def _stance_allows(
-        self, code: types.CodeType, cache: CodeCache, known: bool, values: dict[str, object]
+        self, code: types.CodeType, cache: CodeCache, values: dict[str, object]
     ) -> bool:
         stance = _stance.stance
         if stance == "default":
             return True
-        if stance == "fail_on_recompile" and known:
+        if stance == "fail_on_recompile":
             raise RuntimeError(
                 "Detected recompile when torch.compile stance is 'fail_on_recompile'. "
                 f"filename: '{code.co_filename}', function name: '{code.co_name}', "
@@ -230,7 +231,7 @@ class FrameCompiler:
             cache.__dict__["ran_eagerly"] = True
             cache.__dict__["state"] = _sizes_seen(code, values)
             return False
-        return not (stance == "eager_on_recompile" and known)
+        return stance != "eager_on_recompile"
 
 
 def _sizes_seen(code: types.CodeType, values: dict[str, object]) -> dict[str, object]:
@@ -268,8 +269,7 @@ def _made_meanwhile(
     return None
 
 
-@dataclasses.dataclass
-class GuardFail:
+class GuardFail(NamedTuple):
     """What guard_fail_fn is told."""
 
     reason: str
@@ -524,8 +524,11 @@ def set_stance_value(new: Stance) -> Stance:
         raise RuntimeError(
             f"invalid torch.compile stance '{new.stance}', expected one of {STANCES}"
         )
-    if new.stance == "force_eager" and new.backend is not None:
-        raise RuntimeError("force_backend cannot be used with stance 'force_eager'")
+    if new.stance != "default" and new.backend is not None:
+        raise RuntimeError(
+            f"non-default stance cannot have force_backend set: stance '{new.stance}', "
+            f"force_backend {new.backend!r}"
+        )
     if new.backend is not None:
         new = dataclasses.replace(new, backend=lookup_backend(new.backend))
     before, _stance = _stance, new

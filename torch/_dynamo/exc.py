@@ -82,19 +82,6 @@ class CacheLimitExceeded(SkipCodeRecursiveException):
     """A function was compiled too often and is run as it is."""
 
 
-class Unsupported(TorchDynamoException):
-    """Code that cannot be traced."""
-
-    def __init__(self, msg: str = "", *, case_name: str | None = None) -> None:
-        super().__init__(msg)
-        self.msg = msg
-        self.case_name = case_name
-        self.real_stack: traceback.StackSummary | None = None
-
-    def remove_from_stats(self) -> None:
-        """The break is not counted."""
-
-
 # Kinds of breaks that PyTorch's registry has a page for, and their numbers there.
 _NUMBERS = {
     "Attempted to call function marked as skipped": 7,
@@ -109,24 +96,43 @@ _HINT = (
 )
 
 
-class GraphBreak(Unsupported):
-    """Code that cannot be traced: the parts of the message by themselves."""
+class Unsupported(TorchDynamoException):
+    """Code that cannot be traced."""
 
-    def __init__(self, gb_type: str, context: str, explanation: str, hints: tuple) -> None:
+    # The parts of the message, where the tracer found the break.
+    gb_type: str | None = None
+    gb_id: str | None = None
+    context: str | None = None
+    explanation: str | None = None
+    hints: tuple[str, ...] = ()
+
+    def __init__(self, msg: str = "", *, case_name: str | None = None) -> None:
+        super().__init__(msg)
+        self.msg = msg
+        self.case_name = case_name
+        self.real_stack: traceback.StackSummary | None = None
+
+    @classmethod
+    def of(
+        cls, gb_type: str, context: str, explanation: str, hints: tuple[str, ...] = ()
+    ) -> Unsupported:
+        """A break of a kind, with what is known of it and what helps."""
         # A short name of the kind of break, the same in every version and process.
         number = _NUMBERS.get(gb_type)
-        self.gb_id = f"GB{zlib.crc32(gb_type.encode()):08x}" if number is None else f"GB{number:04}"
+        gb_id = f"GB{zlib.crc32(gb_type.encode()):08x}" if number is None else f"GB{number:04}"
         hints = hints or (_HINT,)
         lines = [gb_type, f"  Explanation: {explanation}"]
         lines += [f"  Hint: {hint}" for hint in hints]
-        lines += ["", f"  Developer debug context: {context}", "", f"  Registry id: {self.gb_id}"]
+        lines += ["", f"  Developer debug context: {context}", "", f"  Registry id: {gb_id}"]
         if number is not None:
             lines.append(f"  More about it: {_PAGES}/gb{number:04}.html")
-        super().__init__("\n".join([*lines, ""]), case_name=gb_type)
-        self.gb_type = gb_type
-        self.context = context
-        self.explanation = explanation
-        self.hints = hints
+        made = cls("\n".join([*lines, ""]), case_name=gb_type)
+        made.gb_type, made.gb_id, made.context = gb_type, gb_id, context
+        made.explanation, made.hints = explanation, hints
+        return made
+
+    def remove_from_stats(self) -> None:
+        """The break is not counted."""
 
 
 class BackendCompilerFailed(TorchDynamoException):
@@ -212,7 +218,7 @@ def unimplemented(
     gb_type: str, context: str, explanation: str, hints: tuple[str, ...] = ()
 ) -> NoReturn:
     """Breaks the graph: the code cannot be traced."""
-    raise GraphBreak(gb_type, context, explanation, hints)
+    raise Unsupported.of(gb_type, context, explanation, hints)
 
 
 def raise_observed(tx: Frame, error: BaseException) -> NoReturn:

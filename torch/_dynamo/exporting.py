@@ -12,7 +12,7 @@ import inspect
 import re
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -60,18 +60,11 @@ class ExportGuard(NamedTuple):
         return self.guard_types[0]
 
 
-class ExportResult:
-    """An exported graph and its guards; unpacks as a pair."""
+class ExportResult(NamedTuple):
+    """An exported graph and its guards."""
 
-    def __init__(self, graph_module: fx.GraphModule, guards: list[ExportGuard]) -> None:
-        self.graph_module = graph_module
-        self.guards = guards
-
-    def __iter__(self) -> Iterator[object]:
-        return iter((self.graph_module, self.guards))
-
-    def __getitem__(self, index: int) -> object:
-        return (self.graph_module, self.guards)[index]
+    graph_module: fx.GraphModule
+    guards: list[ExportGuard]
 
 
 # ---- the call

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 import torch.fx
 from torch._C._dynamo.eval_frame import DisabledFunction
-from torch._dynamo import compile_log, decorators, trace_rules
+from torch._dynamo import compile_log, config, decorators, trace_rules
 from torch._dynamo.exc import (
     BackendCompilerFailed,
     TorchRuntimeError,
@@ -114,7 +114,7 @@ class OutputGraph:
         if self.fake_mode.shape_env is None:
             self.fake_mode.shape_env = symbolic_shapes.ShapeEnv()
         self.shape_env = self.fake_mode.shape_env
-        self.fake_mode.allow_scalar_outputs = torch._dynamo.config.capture_scalar_outputs
+        self.fake_mode.allow_scalar_outputs = config.capture_scalar_outputs
         self.tensor_sources: list[Source] = []
         self.tracing_context = TracingContext(self.fake_mode)
         self.guards: dict[tuple, GuardRecord] = {}

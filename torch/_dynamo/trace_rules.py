@@ -21,6 +21,7 @@ from torch._dynamo.exc import unimplemented
 INLINE = "inline"  # run its bytecode
 GRAPH = "graph"  # a node of the graph
 CONSTANT = "constant"  # called on constants while tracing
+NONSTRICT = "nonstrict"  # a node that takes trees apart: their leaves are its arguments
 MARKED = "marked"  # called on real values while tracing; its result is a constant of the trace
 SKIP = "skip"  # breaks the graph
 STATE = "state"  # a question about the tracing state, whose value is a constant of the trace

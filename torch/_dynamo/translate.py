@@ -17,12 +17,13 @@ from torch._dynamo.aliases import drop_unread
 from torch._dynamo.bytecode import program_of
 from torch._dynamo.codegen import Codegen
 from torch._dynamo.exc import (
-    GraphBreak,
     ObservedException,
     SkipFrame,
     TorchDynamoException,
     TorchRuntimeError,
     Unsupported,
+    UserError,
+    UserErrorType,
     forget_frames,
     is_of_tracer,
     with_user_code,
@@ -225,7 +226,7 @@ class RootFrame(Frame):
             except ObservedException as error:
                 if ins.handler is None:
                     self._cannot(
-                        GraphBreak(
+                        Unsupported.of(
                             "Observed exception",
                             f"raised exception {error.value.describe()}",
                             "Dynamo found no exception handler at the top-level compiled function "
@@ -238,10 +239,11 @@ class RootFrame(Frame):
             except Unsupported as error:
                 self._cannot(error)
             except GuardOnDataDependentSymNode as error:
-                self._cannot(GraphBreak("Data dependent size", "", str(error), ()))
+                text = f"Consider annotating your code using torch._check*(). {error}"
+                self._cannot(UserError(UserErrorType.ANTI_PATTERN, text))
             except (TorchRuntimeError, RecursionError) as error:
                 if isinstance(error, RecursionError):
-                    self._cannot(GraphBreak("recursion", "", "calls are nested too deep", ()))
+                    self._cannot(Unsupported.of("recursion", "", "calls are nested too deep", ()))
                 with_user_code(error, getattr(error, "frames", None) or self.user_stack())
                 raise
             except TorchDynamoException:
@@ -260,7 +262,7 @@ class RootFrame(Frame):
         log.warning(
             "the tracer failed, which is a fault of it, and leaves this to Python: %s", text
         )
-        found = GraphBreak("Fault of the tracer", text, "Dynamo failed on this instruction.", ())
+        found = Unsupported.of("Fault of the tracer", text, "Dynamo failed on this instruction.")
         found.frames = error.frames
         self._cannot(found)
 

@@ -52,6 +52,10 @@ def __getattr__(name: str) -> object:
         from torch._logging import LazyString
 
         return LazyString
+    if name == "detect_fake_mode":  # backends of others import it from here
+        from torch._guards import detect_fake_mode
+
+        return detect_fake_mode
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -80,6 +84,11 @@ def namedtuple_fields(cls: type) -> tuple[str, ...]:
 
 
 # ---- values
+
+
+def istensor(obj: object) -> bool:
+    """Whether it is a tensor or a parameter, and of no class of the program's."""
+    return type(obj) in (torch.Tensor, torch.nn.Parameter)
 
 
 def istype(obj: object, allowed_types: type | tuple[type, ...]) -> bool:

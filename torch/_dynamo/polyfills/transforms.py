@@ -81,6 +81,31 @@ def _unwrapped(name: str, value: object, dims: object, level: int, size: int) ->
     return eager._maybe_remove_batch_dim(name, value, level, size, dims)
 
 
+def _narrowed(value: object, dims: object, start: int, length: int) -> object:
+    """The part of every mapped dimension that belongs to a chunk."""
+    if _is_container(value):
+        parts = _parts(value)
+        own = _dims_of(dims, value, "vmap")
+        return _rebuilt(
+            value, [_narrowed(parts[i], own[i], start, length) for i in range(len(parts))]
+        )
+    return value if dims is None else value.narrow(dims, start, length)
+
+
+def _joined(chunks: list, dims: object) -> object:
+    """Results of chunks put together along their batch dimensions."""
+    first = chunks[0]
+    if _is_container(first):
+        parts = [_parts(chunk) for chunk in chunks]
+        own = [dims] * len(first) if dims is None or isinstance(dims, int) else _parts(dims)
+        return _rebuilt(
+            first, [_joined([part[i] for part in parts], own[i]) for i in range(len(first))]
+        )
+    if isinstance(dims, tuple) and len(dims) == 1:
+        dims = dims[0]
+    return first if dims is None else torch.cat(chunks, dims)
+
+
 def vmap_impl(
     func: object,
     in_dims: object,
@@ -93,8 +118,6 @@ def vmap_impl(
     """Applies `func` to the batch in `args`."""
     name = eager._get_name(func)
     call = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
-    if chunk_size is not None:
-        torch._dynamo.graph_break("vmap by chunks")
     found: list = []
     _sizes(call, args, in_dims, found)
     if not found:
@@ -105,6 +128,14 @@ def vmap_impl(
                 "vmap: Expected all tensors to have the same size in the mapped dimension, got "
                 f"sizes {found} for the mapped dimension"
             )
+    if chunk_size is not None and chunk_size < found[0]:
+        if randomness == "same":
+            torch._dynamo.graph_break("vmap by chunks that draw the same numbers")
+        chunks = []
+        for start in range(0, found[0], chunk_size):
+            part = _narrowed(args, in_dims, start, min(chunk_size, found[0] - start))
+            chunks.append(vmap_impl(func, in_dims, out_dims, randomness, None, *part, **kwargs))
+        return _joined(chunks, out_dims)
     level = _F._vmap_increment_nesting(found[0], randomness)
     try:
         outputs = func(*_wrapped(args, in_dims, level), **kwargs)

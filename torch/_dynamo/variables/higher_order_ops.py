@@ -181,6 +181,9 @@ def _checkpoint(
     body = trace_body(tx, fn, list(args), own)
     node = module_node(tx, body, "wrap_body")
     plain = {k: v.as_python_constant() for k, v in settings.items()}
+    policy = plain.get("context_fn")
+    if policy is not None:
+        plain["context_fn"] = tx.out.attribute_node("context_fn", policy)
     return call_operator(tx, tag_activation_checkpoint, (node, *body.lifted), plain, body)
 
 

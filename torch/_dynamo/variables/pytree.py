@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torch._C import _pytree
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.trace_rules import handler
-from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
 from torch._dynamo.variables.lists import (
@@ -22,11 +22,15 @@ from torch._dynamo.variables.lists import (
     SizeVariable,
     TupleVariable,
 )
+from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
     from torch._dynamo.symbolic_convert import Frame
+
+
+_IN_GRAPH = (TensorVariable, SymNodeVariable)
 
 
 class Leaf:
@@ -105,6 +109,45 @@ def unmarked(tx: Frame, tree: object) -> VariableTracker:
         make = VariableTracker.build(tx, node.unflatten_fn)
         return make.call_function(tx, [items, VariableTracker.build(tx, context)], {})
     return VariableTracker.build(tx, tree)
+
+
+class LeafCall:
+    """A function in a graph: it takes the leaves of its arguments and gives those of its result."""
+
+    def __init__(self, fn: Callable, spec: object) -> None:
+        self.fn = fn
+        self.spec = spec
+        self.out_spec: object = None
+        self.__name__ = fn.__name__
+
+    def __call__(self, *leaves: object) -> list[object]:
+        args, kwargs = pytree.tree_unflatten(list(leaves), self.spec)
+        found, self.out_spec = pytree.tree_flatten(self.fn(*args, **kwargs))
+        return found
+
+
+def call_on_leaves(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A call in the graph whose arguments and result are trees of tensors and constants."""
+    names = {name: marked(tx, vt, None) for name, vt in kwargs.items()}
+    leaves, spec = pytree.tree_flatten((tuple(marked(tx, a, None) for a in args), names))
+    values = [unmarked(tx, leaf) for leaf in leaves]
+    for vt in values:
+        if not (isinstance(vt, _IN_GRAPH) or vt.is_python_constant()):
+            unimplemented(
+                "Invalid input type for nonstrict_trace-ed function",
+                repr(vt),
+                "For `nonstrict_trace`-ed functions, only tensors, numbers and other constants, "
+                "and containers of those, are allowed as inputs; an argument is a "
+                f"{vt.describe()}.",
+                (
+                    "`torch.utils._pytree.register_pytree_node` makes a class a container; "
+                    "`register_constant` makes it a constant.",
+                ),
+            )
+    call = LeafCall(fn, spec)
+    found = tx.out.call_effect(tx, call, values, {})
+    marks = [Leaf(item) for item in found.unpack(tx)]
+    return unmarked(tx, pytree.tree_unflatten(marks, call.out_spec))
 
 
 def _wanted(is_leaf: VariableTracker) -> VariableTracker | None:

@@ -349,7 +349,7 @@ PyObject* py_skip_code(PyObject*, PyObject* code) {
 PyObject* py_entry_list(PyObject*, PyObject* code) {
   code = code_argument(code);
   if (!PyCode_Check(code)) {
-    PyErr_SetString(PyExc_TypeError, "expected a code object");
+    PyErr_SetString(PyExc_TypeError, "expected a code object!");
     return nullptr;
   }
   CacheObject* cache = cache_of(code, false);
@@ -359,7 +359,7 @@ PyObject* py_entry_list(PyObject*, PyObject* code) {
 PyObject* py_code_cache(PyObject*, PyObject* code) {
   code = code_argument(code);
   if (!PyCode_Check(code)) {
-    PyErr_SetString(PyExc_TypeError, "expected a code object");
+    PyErr_SetString(PyExc_TypeError, "expected a code object!");
     return nullptr;
   }
   CacheObject* cache = cache_of(code, true);

@@ -157,8 +157,10 @@ class GuardProducer:
         if constant is not None:
             self._violate(
                 part,
-                f"Not all values of {constraint.render(source)} are valid because {name} was "
-                f"inferred to be a constant ({constant}).",
+                f"You marked {name} as dynamic but your code specialized it to be a constant "
+                f"({constant}). If you're using mark_dynamic, either remove it or use "
+                f"maybe_mark_dynamic. (Not all values of {constraint.render(source)} are valid "
+                f"because {name} was inferred to be a constant ({constant}).)",
             )
         elif isinstance(constraint, StrictMinMaxConstraint):
             self._check_range(part, name)
