@@ -7,7 +7,7 @@ import pytest
 
 import torch
 from torch import nn, optim
-from torch._dynamo.testing import CompileCounter
+from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend
 
 CASES = [
     (optim.SGD, {"lr": 0.1, "momentum": 0.9}),
@@ -65,3 +65,27 @@ def test_step_is_compiled_for_the_empty_and_the_filled_state_and_never_again(cls
         model(torch.ones(2, 6)).sum().backward()
         step()
     assert counter.frame_count <= 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("cls", [optim.SGD, optim.AdamW])
+def test_learning_rate_that_a_schedule_changes_is_no_reason_to_compile_again(
+    cls: type, backend: str
+) -> None:
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend(backend)
+    models = [nn.Linear(6, 5), nn.Linear(6, 5)]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [cls(model.parameters(), lr=0.1) for model in models]
+    schedules = [optim.lr_scheduler.ExponentialLR(one, 0.7) for one in optimizers]
+    steps = [torch.compile(optimizers[0].step, backend=counter), optimizers[1].step]
+    for _ in range(6):
+        for model, optimizer, step, schedule in zip(
+            models, optimizers, steps, schedules, strict=True
+        ):
+            optimizer.zero_grad()
+            model(torch.ones(2, 6)).square().sum().backward()
+            step()
+            schedule.step()
+    assert counter.frame_count <= 2
+    torch.testing.assert_close(models[0].weight, models[1].weight, rtol=1e-4, atol=1e-5)

@@ -129,6 +129,18 @@ def in_a_graph(capturable) -> bool:
     return capturable or torch.compiler.is_compiling()
 
 
+def varies(number) -> bool:
+    """Whether a number stands for others too: a symbol of a graph. A trace of bytecode answers this
+    itself (torch._dynamo.variables.torch)."""
+    return isinstance(number, torch.SymFloat)
+
+
+def is_computed(lr) -> bool:
+    """Whether a graph gets the learning rate as a value, a tensor or a number that varies between
+    its calls. It cannot be read back, and a fused kernel would fix it."""
+    return in_a_graph(False) if isinstance(lr, torch.Tensor) else varies(lr)
+
+
 def numbers(tensors, capturable) -> list[float | torch.Tensor]:
     """Numbers kept as tensors: read back, or as they are where a captured graph computes them."""
     return list(tensors) if capturable else [tensor.item() for tensor in tensors]

@@ -14,7 +14,7 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     held,
-    in_a_graph,
+    is_computed,
     reals,
     refuse_foreach,
     settings,
@@ -209,8 +209,7 @@ def adam(
     lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs
     if any(param.is_complex() for param in params):
         lists = reals(*lists)
-    if isinstance(lr, torch.Tensor):
-        capturable = in_a_graph(capturable)
+    capturable = capturable or is_computed(lr)
     plain = differentiable or capturable
     kind = {
         "lr": lr if plain else float(lr),

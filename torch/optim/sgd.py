@@ -9,7 +9,7 @@ from torch.optim._stepwise import (
     Stepwise,
     check_fused,
     check_fused_group,
-    in_a_graph,
+    is_computed,
     reals,
     settings,
 )
@@ -77,7 +77,7 @@ class SGD(Stepwise):
     def _update(self, group) -> None:
         check_fused_group(group)
         momentum = group["momentum"]
-        plain = group["differentiable"] or _is_computed(group["lr"])
+        plain = group["differentiable"] or is_computed(group["lr"])
         params, grads, buffers, complete = [], [], [], not plain
         for param in group["params"]:
             grad = param.grad
@@ -110,11 +110,6 @@ class SGD(Stepwise):
                 self.state[param]["momentum_buffer"] = buffer
 
 
-def _is_computed(lr) -> bool:
-    """Whether the learning rate is a value of a compiled graph, which cannot be read back."""
-    return isinstance(lr, torch.Tensor) and in_a_graph(False)
-
-
 def _is_plain(params, grads) -> bool:
     """Whether the fused kernel takes all of them at once."""
     strided = torch.strided
@@ -142,7 +137,7 @@ def sgd(
     differentiable: bool = False,
 ) -> None:
     """One step on lists of tensors, in place; buffers that are None are made."""
-    plain = differentiable or _is_computed(lr)
+    plain = differentiable or is_computed(lr)
     kind = {
         "weight_decay": weight_decay,
         "momentum": momentum,

@@ -304,6 +304,13 @@ for _name in (
         trace_rules.register(_fn, _symbolic_question(_fn))
 
 
+def _varies(tx: Frame, number: VariableTracker) -> VariableTracker:
+    return ConstantVariable(isinstance(number, SymNodeVariable))
+
+
+trace_rules.register_name("torch.optim._stepwise.varies", _varies)
+
+
 @handler(typing.cast)
 def _cast(tx: Frame, typ: VariableTracker, val: VariableTracker) -> VariableTracker:
     return val
