@@ -244,3 +244,19 @@ def test_blocks_nest():
         x.sum().backward()
         assert not compiled_autograd.enabled()
     assert not kept.graphs
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_forward_is_compiled_while_backward_passes_are_captured(backend: str) -> None:
+    torch._dynamo.reset()
+    captured = []
+
+    def compiler(graph: torch.fx.GraphModule) -> object:
+        captured.append(graph)
+        return graph
+
+    x = torch.randn(4, requires_grad=True)
+    with compiled_autograd._enable(compiler):
+        torch.compile(lambda x: x.mul(2).sin(), backend=backend)(x).sum().backward()
+    torch.testing.assert_close(x.grad, 2 * (2 * x.detach()).cos())
+    assert len(captured) == 1

@@ -315,9 +315,14 @@ def _gradients(
     before = set(run.recording.graph.nodes)
     asked = zip(run.primals, run.given, strict=True)
     wanted = [p for p, (_, requires_grad) in asked if requires_grad]
-    # A trace has no values in which anomaly mode could look for NaN.
-    with torch.autograd.set_detect_anomaly(torch.is_anomaly_enabled(), check_nan=False):
-        found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
+    # This pass is no pass of the program: compiled autograd has to leave it to the engine.
+    runner = torch._C._set_backward_runner(None)
+    try:
+        # A trace has no values in which anomaly mode could look for NaN.
+        with torch.autograd.set_detect_anomaly(torch.is_anomaly_enabled(), check_nan=False):
+            found = torch.autograd.grad(outputs, wanted, tangents, allow_unused=True)
+    finally:
+        torch._C._set_backward_runner(runner)
     by_primal = dict(zip(map(id, wanted), found, strict=True))
     gradients = [by_primal.get(id(primal)) for primal in run.primals]
     meta.gradient_layout = Layout(gradients)
