@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,6 +12,7 @@ import torch
 import torch._dynamo
 from torch._dynamo import exc
 from torch._dynamo.testing import CompileCounter
+from torch.onnx.operators import shape_as_tensor
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
@@ -152,8 +153,9 @@ def test_membership_in_a_class_asks_its_metaclass() -> None:
     assert torch.equal(fn(torch.zeros(2), Kind.A), torch.ones(2))
 
 
-def test_shape_as_a_tensor_follows_the_shape() -> None:
-    fn = torch.compile(lambda x: torch._shape_as_tensor(x)[0] + 1, backend="eager", fullgraph=True)
+@pytest.mark.parametrize("shape_of", [torch._shape_as_tensor, shape_as_tensor])
+def test_shape_as_a_tensor_follows_the_shape(shape_of: Callable) -> None:
+    fn = torch.compile(lambda x: shape_of(x)[0] + 1, backend="eager", fullgraph=True)
     assert [int(fn(torch.ones(n))) for n in (6, 7, 8)] == [7, 8, 9]
 
 

@@ -96,6 +96,7 @@ _INLINED_TORCH = frozenset(
         "torch.distributed._composable",
         "torch.distributed.tensor",
         "torch._dynamo.test_fixtures",
+        "torch.onnx.operators",
     }
 )
 
