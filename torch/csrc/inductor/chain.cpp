@@ -31,6 +31,8 @@ struct Access {
   int32_t buffer = -1;
   SymInt row_bytes = 0; // 0: not row by row
   bool is_write = false;
+  bool is_dense = false; // rows fill the memory from the first byte on
+  size_t part = 0;       // of the chain
 };
 
 // Bytes from one row to the next where rows of `length` elements are read row by row, else 0.
@@ -104,11 +106,11 @@ class Chains {
         if (p.kind != PK::Memory && p.kind != PK::Lone && p.kind != PK::Rows) continue;
         const Pointer& pointer = step.pointers[static_cast<size_t>(p.index)];
         if (pointer.buffer < 0) continue;
-        SymInt bytes = 0;
-        if (pointer.offset == 0 && p.kind == PK::Memory) bytes = length * p.size;
+        const bool is_dense = pointer.offset == 0 && p.kind == PK::Memory;
+        SymInt bytes = is_dense ? length * p.size : SymInt(0);
         if (pointer.offset == 0 && p.kind == PK::Rows)
           bytes = row_step(step.program.rows[static_cast<size_t>(p.rows)], length, rows, p.size);
-        found.push_back({pointer.buffer, bytes, false});
+        found.push_back({pointer.buffer, bytes, false, is_dense});
       }
     }
   }
@@ -119,7 +121,7 @@ class Chains {
     if (!same(own, rows) && (!same(own, 0) || !same(numel(step) % rows, 0))) return false;
     const auto write = [&](int32_t v) {
       const SymInt bytes = numel(view(v)) * static_cast<int64_t>(c10::elementSize(view(v).dtype));
-      found.push_back({view(v).buffer, bytes / rows, true});
+      found.push_back({view(v).buffer, bytes / rows, true, true});
     };
     if (step.kind == StepKind::Call) {
       const RowForm& row = step.row;
@@ -128,14 +130,14 @@ class Chains {
         const bool by_row = static_cast<int32_t>(k) < row.by_row;
         const int64_t size = c10::elementSize(view(row.in[k]).dtype);
         const SymInt bytes = SymInt::from_raw(row.kernel.length) * size;
-        found.push_back({view(row.in[k]).buffer, by_row ? bytes : SymInt(0), false});
+        found.push_back({view(row.in[k]).buffer, by_row ? bytes : SymInt(0), false, by_row});
       }
       for (const int32_t v : row.out) write(v);
       return true;
     }
     const SymInt length = elements_of(step) / rows;
     if (step.program.steps.empty())
-      found.push_back({step.pointers[0].buffer, length * step.element_size, false});
+      found.push_back({step.pointers[0].buffer, length * step.element_size, false, true});
     else
       program_accesses(step, length, rows, found);
     for (const FusedOutput& out : step.outputs) write(out.view);
@@ -227,7 +229,9 @@ class Chains {
     std::vector<Access> found;
     std::vector<int32_t> frees;
     for (size_t k = begin; k < end; ++k) {
+      const size_t before = found.size();
       accesses(plan_.steps[k], rows, found);
+      for (size_t i = before; i < found.size(); ++i) found[i].part = k - begin;
       frees.insert(frees.end(), plan_.steps[k].frees.begin(), plan_.steps[k].frees.end());
     }
     for (const Access& access : found)
@@ -252,8 +256,35 @@ class Chains {
                                                    ? kReduceCost + loops
                                                    : loops);
     }
+    lend(found, step);
     finish(making, found, cost, step);
     return step;
+  }
+
+  // A result may also take memory that dies in the chain when no part reads it any more: a block of
+  // rows is written after all of its reads, and other blocks lie elsewhere.
+  void lend(const std::vector<Access>& found, Step& step) const {
+    std::vector<int32_t> spare = step.frees;
+    const auto is_taken = [&](int32_t b) {
+      return std::any_of(step.outputs.begin(), step.outputs.end(),
+                         [&](const FusedOutput& out) { return out.donor == b; });
+    };
+    for (FusedOutput& out : step.outputs) {
+      if (out.donor >= 0) continue;
+      const int32_t made = view(out.view).buffer;
+      const auto written = std::find_if(found.begin(), found.end(), [&](const Access& access) {
+        return access.is_write && access.buffer == made;
+      });
+      const auto fits = [&](int32_t b) {
+        if (plan_.outer[static_cast<size_t>(b)] || is_taken(b)) return false;
+        return std::all_of(found.begin(), found.end(), [&](const Access& access) {
+          return access.buffer != b || (access.is_dense && access.part < written->part &&
+                                        same(access.row_bytes, written->row_bytes));
+        });
+      };
+      const auto donor = std::find_if(spare.begin(), spare.end(), fits);
+      if (donor != spare.end()) out.donor = *donor;
+    }
   }
 
   // A result may take memory from outside only if all of the chain reads that row by row.
