@@ -4,6 +4,7 @@ are one where they were two, what stays alive, what is imported."""
 from __future__ import annotations
 
 import collections
+import copy
 import functools
 import gc
 import importlib.util
@@ -294,3 +295,46 @@ def test_varying_integer_and_size_give_the_result_of_each_call_on_every_backend(
         for wanted_grad in (False, True):
             x = torch.arange(2.0 * rows).reshape(rows, 2).requires_grad_(wanted_grad)
             torch.testing.assert_close(compiled(x, n), run(x, n))
+
+
+# ---- compiled graphs as functions
+
+
+def _boxed(result: object) -> Callable[[list[object]], object]:
+    def run(args: list[object]) -> object:
+        seen = [*args, torch.is_grad_enabled()]
+        args.clear()
+        return result(seen) if callable(result) else result
+
+    return run
+
+
+def test_graph_without_derivative_returns_a_list_of_the_values_wanted() -> None:
+    untrained = torch._C._aot.UntrainedFunction
+    assert untrained(_boxed((1, 2, 3)), 2, False)([]) == [1, 2]
+    assert untrained(_boxed([1, 2, 3]), -1, False)([]) == [1, 2, 3]
+    assert untrained(_boxed([1]), 4, False)([]) == [1]
+    assert untrained(_boxed(7), 1, False)([]) == [7]
+    assert untrained(_boxed(lambda seen: seen), -1, True)([5]) == [5, False]
+    assert untrained(_boxed(lambda seen: seen), -1, False)([5]) == [5, True]
+    assert torch.is_grad_enabled()
+    with pytest.raises(ZeroDivisionError):
+        untrained(_boxed(lambda seen: 1 / 0), 1, True)([])
+    assert torch.is_grad_enabled()
+    with pytest.raises(TypeError, match="one list"):
+        untrained(_boxed([]), 0, False)((1,))
+
+
+def test_function_of_single_arguments_behaves_like_a_python_function() -> None:
+    flat = torch._C._aot.FlatFunction(_boxed(lambda seen: seen[:-1]), [1, 2])
+    assert flat(3, 4) == [1, 2, 3, 4] and flat() == [1, 2]
+    with pytest.raises(TypeError, match="named"):
+        flat(x=1)
+    flat.note = 5
+    assert flat.note == 5 and flat.__dict__ == {"note": 5}
+    assert copy.deepcopy(flat) is flat and copy.copy(flat) is flat
+    flat.itself = flat
+    alive = weakref.ref(flat)
+    del flat
+    gc.collect()
+    assert alive() is None

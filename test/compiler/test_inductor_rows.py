@@ -137,3 +137,35 @@ def test_rows_are_one_kernel_after_autocast_was_used() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         torch.ones(2, 2) @ torch.ones(2, 2)
     check(lambda x: x.softmax(-1) * 2, torch.randn(6, 5), kernels=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_result_of_a_chain_takes_memory_that_dies_in_it(dtype: torch.dtype) -> None:
+    x, w = torch.randn(90, 40, dtype=dtype), torch.randn(40, 40, dtype=dtype)
+
+    def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.gelu(x @ w).softmax(-1)
+
+    run = compile_fx_inner(make_fx(fn)(x, w), [x, w])
+    first, second = run([x, w])[0], run([x, w])[0]
+    assert torch.equal(first, fn(x, w)) and torch.equal(second, first)
+    assert first.data_ptr() != second.data_ptr()
+    made = run.prepare([x, w])[0].splitlines()[1]
+    assert "softmax" in made and " in b2" in made
+
+
+def test_memory_that_a_later_part_of_a_chain_reads_is_not_taken() -> None:
+    x, w = torch.randn(90, 40), torch.randn(40, 40)
+
+    def fn(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x @ w
+        p = F.gelu(y).softmax(-1)
+        return p, F.layer_norm(y + p, (40,))
+
+    run = compile_fx_inner(make_fx(fn)(x, w), [x, w])
+    for got, wanted in zip(run([x, w]), fn(x, w), strict=True):
+        assert torch.equal(got, wanted)
+    y = x @ w
+    kept = compile_fx_inner(make_fx(lambda y: F.gelu(y).softmax(-1))(y), [y])
+    before = y.clone()
+    assert torch.equal(kept([y])[0], F.gelu(before).softmax(-1)) and torch.equal(y, before)

@@ -315,9 +315,7 @@ def aot_module_simplified(
     given = _with_symbols(mod, args)
     compiled, _ = create_aot_dispatcher_function(functional, [*state, *given], settings)
 
-    def forward(*runtime_args: object) -> list[object]:
-        return compiled([*state, *runtime_args])
-
+    forward = torch._C._aot.FlatFunction(compiled, state)
     forward.zero_grad = mod.zero_grad
     forward.named_parameters = mod.named_parameters
     forward.named_buffers = mod.named_buffers

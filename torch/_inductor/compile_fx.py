@@ -371,9 +371,4 @@ def _taken(kept: Entry, inputs: Sequence[object], patches: Patches | None) -> Ca
             return _stored_graph(backward, given, kept.dynamic)
 
     later = CompiledBackward(compile_backward) if kept.meta.is_train else None
-    compiled = assembled(kept.meta, run_forward, later)
-
-    def run(*args: object) -> list[object]:
-        return compiled([*args])
-
-    return run
+    return torch._C._aot.FlatFunction(assembled(kept.meta, run_forward, later), [])

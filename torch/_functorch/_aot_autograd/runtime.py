@@ -3,6 +3,7 @@ writes to inputs after the forward graph, outputs made again from what they shar
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import torch
@@ -115,7 +116,7 @@ def runtime_function(
         return _made_outputs(kept, values[len(written) :], meta)
 
     chosen = run if needed or not plain else run_plain
-    if chosen is run_plain and isinstance(call, torch._C._aot.TrainedFunction):
+    if chosen is run_plain and isinstance(call, _IN_CPP):
         chosen = call  # its list has these outputs and nothing else
     if meta.grad_enabled_mutation is not None:
         chosen = _leaving_grad_mode(chosen, meta.grad_enabled_mutation)
@@ -135,6 +136,7 @@ def _leaving_grad_mode(call: Callable, mode: bool) -> Callable[[list[object]], l
     return run
 
 
+_IN_CPP = (torch._C._aot.TrainedFunction, torch._C._aot.UntrainedFunction)
 _FROM_INPUTS = (OutputType.is_input, OutputType.alias_of_input)
 
 
@@ -304,21 +306,15 @@ def _untrained(
 ) -> Callable[[list[object]], Sequence[object]]:
     """A graph without a derivative, on wrappers as on plain tensors."""
     inputs, returned = meta.input_layout, meta.return_layout
-
-    def run(args: list[object]) -> Sequence[object]:
-        found = call(args)
-        return found if isinstance(found, (list, tuple)) else [found]
+    # A compiled graph may call operators that would be recorded.
+    recorded = any(info.requires_grad for info in meta.input_info)
+    plain = inputs.plain and returned.plain
+    count = meta.num_forward_returns if plain else -1
+    run = torch._C._aot.UntrainedFunction(call, count, recorded)
 
     def run_wrapped(args: list[object]) -> Sequence[object]:
-        args[:] = inputs.flatten(args)
-        return returned.restore(run(args))
+        with torch.no_grad() if recorded else contextlib.nullcontext():
+            args[:] = inputs.flatten(args)
+            return returned.restore(run(args))
 
-    chosen = run if inputs.plain and returned.plain else run_wrapped
-
-    def run_without_history(args: list[object]) -> Sequence[object]:
-        # A compiled graph may call operators that would be recorded.
-        with torch.no_grad():
-            return chosen(args)
-
-    recorded = any(info.requires_grad for info in meta.input_info)
-    return run_without_history if recorded else chosen
+    return run if plain else run_wrapped

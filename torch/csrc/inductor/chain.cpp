@@ -264,7 +264,7 @@ class Chains {
   // A result may also take memory that dies in the chain when no part reads it any more: a block of
   // rows is written after all of its reads, and other blocks lie elsewhere.
   void lend(const std::vector<Access>& found, Step& step) const {
-    std::vector<int32_t> spare = step.frees;
+    const std::vector<int32_t>& spare = step.frees;
     const auto is_taken = [&](int32_t b) {
       return std::any_of(step.outputs.begin(), step.outputs.end(),
                          [&](const FusedOutput& out) { return out.donor == b; });

@@ -101,7 +101,7 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 bool init_aot(PyObject* module) {
   PyRef space(PyModule_Create(&definition));
-  return space && init_trained(space.get()) &&
+  return space && init_trained(space.get()) && init_plain(space.get()) &&
          PyModule_AddObjectRef(module, "_aot", space.get()) == 0;
 }
 

@@ -59,19 +59,8 @@ struct Parts {
   std::vector<size_t> differentiable;
   std::vector<Form> forms;
 
-  // The plan that a callable is, or leads to since its first call; null while there is none.
   static PyObject* plan_of(PyRef& known, PyObject* callable, const char* attribute) {
-    if (C10_LIKELY(known.get() != nullptr)) return known.get();
-    PyRef found = PyRef::borrow(callable);
-    for (const char* next : {attribute, "run"}) {
-      if (compiled_of(found.get())) break;
-      found = PyRef(PyObject_GetAttrString(found.get(), next));
-      if (!found) {
-        PyErr_Clear();
-        return nullptr;
-      }
-    }
-    if (compiled_of(found.get())) known = std::move(found);
+    if (C10_UNLIKELY(!known)) known = plan_behind(callable, attribute);
     return known.get();
   }
   PyObject* forward_plan() { return plan_of(forward_graph, forward.get(), "run"); }
@@ -253,13 +242,10 @@ Tensor recorded(Tensor t, const std::vector<IValue>& given,
 }
 
 PyObject* run_trained(const SharedParts& parts, PyObject* plan, PyObject* list) {
-  std::vector<IValue> inputs;
-  bool any = false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    inputs.push_back(graph_value(PyList_GET_ITEM(list, i)));
-    any = any || (inputs.back().isTensor() && inputs.back().toTensor().requires_grad());
-  }
-  check_status(PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr));
+  std::vector<IValue> inputs = graph_values(list);
+  const bool any = std::any_of(inputs.begin(), inputs.end(), [](const IValue& value) {
+    return value.isTensor() && value.toTensor().requires_grad();
+  });
   c10::intrusive_ptr<TrainedNode> node;
   if (any) {
     node = c10::make_intrusive<TrainedNode>(parts);

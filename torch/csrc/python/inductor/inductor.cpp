@@ -249,9 +249,7 @@ PyObject* call_compiled(PyObject* self, PyObject* const* args, size_t nargsf, Py
   return guarded([&]() -> PyObject* {
     if (PyVectorcall_NARGS(nargsf) != 1 || kwnames)
       raise_type_error("a compiled graph takes one list of arguments");
-    std::vector<at::IValue> inputs = inputs_of(args[0]);
-    // The list gives its references up, so that tensors are freed after their last use.
-    check_status(PyList_SetSlice(args[0], 0, PyList_GET_SIZE(args[0]), nullptr));
+    std::vector<at::IValue> inputs = graph_values(args[0]);
     const std::vector<at::IValue> outputs = run_compiled_graph(self, inputs);
     PyRef list = checked(PyList_New(static_cast<Py_ssize_t>(outputs.size())));
     for (size_t i = 0; i < outputs.size(); ++i)
@@ -437,6 +435,12 @@ at::IValue graph_value(PyObject* o) {
   const long long value = PyLong_AsLongLong(o);
   if (value == -1 && PyErr_Occurred()) throw python_error();
   return static_cast<int64_t>(value);
+}
+
+std::vector<at::IValue> graph_values(PyObject* list) {
+  std::vector<at::IValue> values = inputs_of(list);
+  check_status(PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr));
+  return values;
 }
 
 std::vector<at::IValue> run_compiled_graph(PyObject* graph, std::vector<at::IValue>& inputs) {

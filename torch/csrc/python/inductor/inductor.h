@@ -24,6 +24,9 @@ inductor::Compiled* compiled_of(PyObject* o);
 std::vector<at::IValue> run_compiled_graph(PyObject* graph, std::vector<at::IValue>& inputs);
 // An argument or result of a graph: a tensor, a number or None.
 at::IValue graph_value(PyObject* object);
+// The arguments in a list, which gives its references up, so that tensors are freed after their
+// last use.
+std::vector<at::IValue> graph_values(PyObject* list);
 // After kernels ran: the compiler hears of those that wait for it.
 void tell_of_waiting_kernels();
 
