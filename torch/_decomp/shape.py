@@ -45,7 +45,7 @@ def _equal_sizes(self: Tensor, size: int, dim: int) -> list[int]:
 @decomposes(aten.split.Tensor, aten.unsafe_split.Tensor)
 def split(self: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     dim = canonicalize_dim(self.dim(), dim)
-    return _pieces(self, _equal_sizes(self, split_size, dim), dim)
+    return tuple(self.split_with_sizes(_equal_sizes(self, split_size, dim), dim))
 
 
 @decomposes(aten.split_with_sizes, aten.unsafe_split_with_sizes.default)

@@ -360,6 +360,9 @@ class DimRange(tuple):
     def __new__(cls, dim: int, min: int | None, max: int | None) -> DimRange:
         return super().__new__(cls, (dim, min, max))
 
+    def __getnewargs__(self) -> tuple[int, int | None, int | None]:
+        return tuple(self)
+
     dim = property(lambda self: self[0])
     min = property(lambda self: self[1])
     max = property(lambda self: self[2])

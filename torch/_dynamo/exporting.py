@@ -8,6 +8,8 @@ what it returns."""
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import inspect
 import re
 import types
@@ -24,6 +26,8 @@ from torch._dynamo.optimized_module import HOOKS
 from torch._dynamo.variables.constant import is_constant_type
 from torch._guards import GuardSource
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.export._guards import is_input_check
+from torch.export.dynamic_shapes import _DimHint
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
 if TYPE_CHECKING:
@@ -104,7 +108,8 @@ def _call_of(f: Callable) -> _Call:
     if isinstance(f, torch.nn.Module):
         mod = eval_frame.innermost_module(f)
         forward = eval_frame.innermost_fn(type(mod).forward)
-        hooked = any(mod.__dict__[name] for name in HOOKS) or "forward" in vars(mod)
+        hooks = [hook for name in HOOKS for hook in mod.__dict__[name].values()]
+        hooked = not all(map(is_input_check, hooks)) or "forward" in vars(mod)
         if isinstance(forward, types.FunctionType) and not hooked:
             return _Call(forward, (mod,))
         return _Call(eval_frame.caller_of(mod), ())
@@ -219,19 +224,32 @@ def _wrap_signature(
 # ---- the public function
 
 
-def _mark_dynamic(dynamic_shapes: object, values: dict[str, object]) -> None:
-    """Marks the sizes that `dynamic_shapes` names."""
+@contextlib.contextmanager
+def _marked(dynamic_shapes: object, values: dict[str, object], bound: int) -> Iterator[None]:
+    """Sizes that `dynamic_shapes` names are marked inside; the first `bound` values are not the
+    user's. The tensors are the user's: they are afterwards as they were."""
+    tensors = [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
+    before = [(x, {k: copy.copy(v) for k, v in vars(x).items()}) for x in tensors]
     if isinstance(dynamic_shapes, (tuple, list)):
-        dynamic_shapes = dict(zip(values, dynamic_shapes, strict=False))
-    for name, wanted in (dynamic_shapes or {}).items():
-        _mark_value(values.get(name), wanted)
+        dynamic_shapes = dict(zip([*values][bound:], dynamic_shapes, strict=False))
+    try:
+        for name, wanted in (dynamic_shapes or {}).items():
+            _mark_value(values.get(name), wanted)
+        yield
+    finally:
+        for x, held in before:
+            vars(x).clear()
+            vars(x).update(held)
 
 
 def _mark_value(value: object, wanted: object) -> None:
     if isinstance(value, torch.Tensor):
         rows = wanted.items() if isinstance(wanted, dict) else enumerate(wanted or ())
         for dim, size in rows:
-            if size is not None and not isinstance(size, int):
+            hint = size.type.name if isinstance(size, _DimHint) else ""
+            if hint == "AUTO":
+                torch._dynamo.maybe_mark_dynamic(value, dim)
+            elif hint != "STATIC" and size is not None and not isinstance(size, int):
                 torch._dynamo.mark_dynamic(
                     value, dim, min=getattr(size, "min", None), max=getattr(size, "max", None)
                 )
@@ -316,14 +334,14 @@ def _capture(
     if same_signature:
         _check_leaves(pytree.tree_leaves((args, kwargs)), "inputs", UserErrorType.INVALID_INPUT)
     values = call.parameters(args, kwargs)
-    _mark_dynamic(dynamic_shapes, values)
     function = call.function
     options = translate.Options(backend=backend, fullgraph=True, export=True)
-    found = translate.translate(
-        function.__code__, function.__globals__, function.__closure__, values, options
-    )
-    guards.build(function.__code__, function.__globals__, found.out)
-    noted = _guard_records(found)
+    with _marked(dynamic_shapes, values, len(call.bound)):
+        found = translate.translate(
+            function.__code__, function.__globals__, function.__closure__, values, options
+        )
+        guards.build(function.__code__, function.__globals__, found.out)
+        noted = _guard_records(found)
     if not captured and not same_signature:
         raise AssertionError(
             "Failed to produce a graph during tracing as no tensor operations were found and "

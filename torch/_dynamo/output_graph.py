@@ -176,6 +176,7 @@ class OutputGraph:
         self.attrs: dict[str, object] = {}
         # The modules whose forward is running: their place in the program and their class.
         self.module_stack: dict[str, tuple[str, type | str]] = {}
+        self.module_calls: dict[str, int] = {}
         # The operators whose functions are being traced.
         self.operators: list[tuple[str, object]] = []
         self.graph_module: torch.fx.GraphModule | None = None
@@ -416,6 +417,9 @@ class OutputGraph:
         keep it alive, since the graph hangs on the code of its own forward."""
         kind = cls if self.options.export else f"{cls.__module__}.{cls.__qualname__}"
         key = re.sub(r"\W+", "_", name)
+        count = self.module_calls[name] = self.module_calls.get(name, 0) + 1
+        if self.options.export and count > 1:
+            key = f"{key}@{count - 1}"
         self.module_stack = {**self.module_stack, key: (name, kind)}
 
     def describe(self, tx: Frame, node: torch.fx.Node) -> None:

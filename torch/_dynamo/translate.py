@@ -137,8 +137,9 @@ class Options:
         if not wanted:
             return None
         found = _MARK_AS[torch._dynamo.config.automatic_dynamic_shapes_mark_as]
+        own = set(marked) | (set(weak) if self.export else set())  # no other size has their symbols
         dims = [
-            DimDynamic.DYNAMIC if i in marked else (found if i in wanted else DimDynamic.STATIC)
+            DimDynamic.DYNAMIC if i in own else (found if i in wanted else DimDynamic.STATIC)
             for i in range(len(shape))
         ]
         for i in unbacked:
@@ -240,7 +241,10 @@ class RootFrame(Frame):
                 self._cannot(error)
             except GuardOnDataDependentSymNode as error:
                 text = f"Consider annotating your code using torch._check*(). {error}"
-                self._cannot(UserError(UserErrorType.ANTI_PATTERN, text))
+                kind = UserErrorType.ANTI_PATTERN
+                if self.out.options.export:
+                    kind = UserErrorType.DYNAMIC_CONTROL_FLOW
+                self._cannot(UserError(kind, text))
             except (TorchRuntimeError, RecursionError) as error:
                 if isinstance(error, RecursionError):
                     self._cannot(Unsupported.of("recursion", "", "calls are nested too deep", ()))

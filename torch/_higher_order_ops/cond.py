@@ -100,11 +100,13 @@ def _differentiate(pred, true_fn, false_fn, operands) -> Any:
 
 @cond_op.py_impl(FakeTensorMode)
 def _without_data(mode, pred, true_fn, false_fn, operands) -> Any:
-    if not isinstance(pred, Tensor):
+    if isinstance(pred, bool):
         return _run_branch(pred, true_fn, false_fn, operands)
     with mode:
+        with utils.symbols_of_no_result(mode):
+            other = false_fn(*operands)
         result = true_fn(*operands)
-        utils.check_same_outputs("torch.cond", result, false_fn(*operands))
+        utils.check_same_outputs("torch.cond", result, other)
     return result
 
 

@@ -107,7 +107,8 @@ def _differentiate(f, xs, pos_args) -> Any:
 def _without_data(mode, f, xs, pos_args) -> Any:
     with mode:
         length = xs[0].shape[0]
-        one = f(*(x[0] for x in xs), *pos_args)
+        with utils.symbols_of_no_result(mode):
+            one = f(*(x[0] for x in xs), *pos_args)
         return pytree.tree_map_only(Tensor, lambda t: t.new_empty((length, *t.shape)), one)
 
 

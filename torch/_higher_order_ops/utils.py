@@ -25,6 +25,7 @@ __all__ = [
     "record",
     "reenter_make_fx",
     "stack_trees",
+    "symbols_of_no_result",
     "traced_now",
     "unique_graph_name",
     "vjp_of",
@@ -332,7 +333,7 @@ def lifted(
     """
     captured: dict[int, Tensor] = {}
     for fn in functions:
-        with _unrecorded(), _Noted(example) as noted:
+        with _unrecorded(), symbols_of_no_result(), _Noted(example) as noted:
             result = fn(*example)
         for x in pytree.tree_leaves(result):
             noted.note(x)
@@ -341,6 +342,14 @@ def lifted(
     if not tensors:
         return list(functions), []
     return [_with_arguments(fn, tensors) for fn in functions], tensors
+
+
+def symbols_of_no_result(mode: Any = None) -> contextlib.AbstractContextManager:
+    """A block whose results are not those of a node, nor the symbols that data in it stands for."""
+    from torch._guards import detect_fake_mode
+
+    env = getattr(mode or detect_fake_mode(), "shape_env", None)
+    return contextlib.nullcontext() if env is None else env.ignore_fresh_unbacked_symbols()
 
 
 def _unrecorded() -> contextlib.AbstractContextManager:

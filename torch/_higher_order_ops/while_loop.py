@@ -97,7 +97,7 @@ _undifferentiated = utils.autograd_not_implemented(while_loop_op)
 
 @while_loop_op.py_impl(FakeTensorMode)
 def _without_data(mode, cond_fn, body_fn, carried_inputs, additional_inputs) -> tuple:
-    with mode:
+    with mode, utils.symbols_of_no_result(mode):
         carried = _carried(body_fn(*carried_inputs, *additional_inputs), len(carried_inputs))
         utils.check_same_outputs("torch.while_loop", tuple(carried_inputs), carried)
         return pytree.tree_map_only(Tensor, torch.empty_like, carried)

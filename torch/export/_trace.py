@@ -5,19 +5,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
+import torch.utils._pytree as pytree
 from torch import fx, nn
 from torch._dynamo.exc import UserError, UserErrorType
 from torch._export.passes.lift_constants_pass import lift_constants_pass
 from torch.export._capture import Captured, capture, parameter_names
-from torch.export._inputs import fake_inputs, fake_mode_for
+from torch._guards import GuardSource
+from torch.export._guards import evaluate, is_input_check
+from torch.export._inputs import FakeInputs, fake_inputs, fake_mode_for
+from torch.export._module_stacks import name_modules
 from torch.export._names import name_inputs, name_of_path
 from torch.export._regions import wrap_autocast_regions, wrap_grad_regions
 from torch.export._signature import call_entries, range_constraints, signature_of
 from torch.export._state import State
 from torch.export._violations import check_promises, guard_texts
-from torch.export.dynamic_shapes import AdditionalInputs, ShapesCollection, input_paths
+from torch.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, input_paths
+from torch.export.dynamic_shapes import _combine_args as combined_arguments
 from torch.export.exported_program import ExportedProgram
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
@@ -114,18 +120,60 @@ def _export(
     return decomposed(ep, composite_table())
 
 
+class _ByBytecode(NamedTuple):
+    """The graph of torch functions that the bytecode tracer made, and when it holds."""
+
+    module: fx.GraphModule
+    conditions: list[str]  # on sizes and numbers of the arguments, as L['x'].size()[0] > 4
+
+
 def _by_bytecode(
     mod: nn.Module,
     args: tuple[object, ...],
     kwargs: dict[str, object],
     dynamic_shapes: dict | tuple | list | None,
-) -> fx.GraphModule:
-    """The graph of torch functions that the bytecode tracer sees."""
+) -> _ByBytecode:
+    """What the bytecode tracer sees. It finds out what sizes have to be, whatever was promised:
+    promises are checked where the graph is run."""
     import torch._dynamo
 
-    return torch._dynamo.export(mod, dynamic_shapes=dynamic_shapes, assume_static_by_default=True)(
-        *args, **kwargs
-    ).graph_module
+    shapes = _all_may_vary(dynamic_shapes)
+    export = torch._dynamo.export(mod, dynamic_shapes=shapes, assume_static_by_default=True)
+    found = export(*args, **kwargs)
+    name_modules(found.graph_module, mod)
+    conditions = []
+    for guard in found.guards:
+        if guard.source is GuardSource.SHAPE_ENV:
+            conditions.extend(guard.code_list)
+        elif type(guard.value) is int and guard.name.startswith("L["):
+            conditions.append(f"{guard.name} == {guard.value}")
+    return _ByBytecode(found.graph_module, conditions)
+
+
+def _all_may_vary(dynamic_shapes: object) -> object:
+    """A description of sizes in which nothing is promised of those that vary."""
+    if isinstance(dynamic_shapes, dict):
+        return {key: _all_may_vary(value) for key, value in dynamic_shapes.items()}
+    if isinstance(dynamic_shapes, (tuple, list)):
+        return type(dynamic_shapes)(map(_all_may_vary, dynamic_shapes))
+    fixed = dynamic_shapes is None or isinstance(dynamic_shapes, int) or dynamic_shapes == Dim.STATIC
+    return dynamic_shapes if fixed else Dim.AUTO
+
+
+def _take_over(
+    conditions: Sequence[str], mod: nn.Module, in_spec: pytree.TreeSpec, inputs: FakeInputs
+) -> None:
+    """Notes what a graph takes for granted as conditions on the inputs that it is now run on."""
+    args, kwargs = pytree.tree_unflatten(inputs.leaves, in_spec)
+    names = {"L": combined_arguments(mod, args, kwargs)}
+    for text in conditions:
+        try:
+            evaluate(text, names)  # a comparison with a symbol is noted where it is made
+        except (ValueError, KeyError, IndexError, TypeError):
+            continue  # it is about something else than an argument: that is fixed
+    for hook in mod._forward_pre_hooks.values():
+        if is_input_check(hook):
+            hook(mod, args, kwargs)
 
 
 def _export_by_running(
@@ -135,18 +183,18 @@ def _export_by_running(
     dynamic_shapes: dict | tuple | list | None,
     preserved: Sequence[str],
     defer: bool,
-    runs: fx.GraphModule | None,
+    runs: _ByBytecode | None,
 ) -> ExportedProgram:
     """Captures the program by running its Python, or that of the graph the bytecode tracer made."""
-    import torch.utils._pytree as pytree
-
-    state = State(mod, runs)
-    leaves = pytree.tree_leaves((args, kwargs))
+    state = State(mod, runs.module if runs else None)
+    leaves, in_spec = pytree.tree_flatten((args, kwargs))
     tensors = [v for v in (*leaves, *state.tensors.values()) if isinstance(v, torch.Tensor)]
     mode = fake_mode_for(tensors)
     mode.shape_env._defer_instead_of_guard = defer
     inputs = fake_inputs(mod, args, kwargs, dynamic_shapes, mode)
-    captured = capture(runs or mod, args, kwargs, inputs, state, preserved)
+    if runs:
+        _take_over(runs.conditions, mod, in_spec, inputs)
+    captured = capture(runs.module if runs else mod, args, kwargs, inputs, state, preserved)
     return program_of(mod, args, kwargs, captured)
 
 

@@ -182,6 +182,7 @@ def _unlift_exported_program_lifted_states(
             checks.check(leaves)
         return pytree.tree_unflatten(leaves, in_spec) if in_spec is not None else (args, kwargs)
 
+    check._checks_inputs = True
     module.register_forward_pre_hook(check, with_kwargs=True)
     module.__dict__["train"] = _refuse("train")
     module.__dict__["eval"] = _refuse("eval")

@@ -229,6 +229,15 @@ class _WrappedCall:
             raise
 
 
+def calls_forward(cls: type, call: object) -> bool:
+    """Whether a `__call__` of a class is the one that graph modules get, with nothing of the user's
+    behind it: what it runs is forward with its hooks."""
+    made = getattr(cls, "_wrapped_call", None)
+    if not isinstance(made, _WrappedCall) or made.cls_call is not None:
+        return False
+    return vars(made.cls).get("__call__") is call
+
+
 def _addindent(text: str, spaces: int) -> str:
     return text.replace("\n", "\n" + " " * spaces)
 

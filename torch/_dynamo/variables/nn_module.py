@@ -18,6 +18,7 @@ from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import BaseListVariable, NamedTupleVariable, TupleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable, class_attribute
+from torch.fx.graph_module import calls_forward
 from torch.nn.modules.lazy import LazyModuleMixin
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class UnspecializedNNModuleVariable(UserDefinedObjectVariable):
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
         raw = class_attribute(self.cls, "__call__")
-        if raw is not _base_call:
+        if raw is not _base_call and not calls_forward(self.cls, raw):
             return super().call_function(tx, args, kwargs)
         return self.call_module(tx, args, kwargs)
 

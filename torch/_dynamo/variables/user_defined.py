@@ -33,6 +33,7 @@ from torch._dynamo.variables.functions import (
 )
 from torch._dynamo.variables.lists import DequeVariable
 from torch._dynamo.variables.tensor import SymNodeVariable
+from torch.fx.graph_module import _Method
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -66,7 +67,8 @@ def class_attribute(cls: type, name: str) -> object:
             break
     if class_reads is not None and cls.__flags__ & _HEAP_OR_FIXED == _HEAP:
         class_reads.setdefault(cls, {}).setdefault(name, found)
-    return found
+    # The forward of a graph is compiled when it is asked for.
+    return found.__get__(None, cls) if type(found) is _Method else found
 
 
 def c_base(cls: type) -> type:

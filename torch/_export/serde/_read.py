@@ -3,7 +3,6 @@ numbers and registered extensions; nothing else can be called by a file."""
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
 from torch._export.serde import schema
+from torch._export.serde._metadata import metadata_of, read_json
 from torch._export.serde._numbers import DTYPES, LAYOUTS, MEMORY_FORMATS, Symbols, invert
 from torch._export.serde._write import _PYTHON, SerializeError
 from torch._ops import OpOverload
@@ -62,7 +62,7 @@ class ProgramReader:
         }
         module = _GraphReader(self, held.graph).run(names, constants_in)
         if held.metadata.get("custom"):
-            module.meta["custom"] = _json(held.metadata["custom"])
+            module.meta["custom"] = read_json(held.metadata["custom"])
         verifiers = [load_verifier(d) for d in self.record.verifiers]
         unknown = [d for d, v in zip(self.record.verifiers, verifiers, strict=True) if v is None]
         if unknown:
@@ -259,13 +259,6 @@ def _spec(text: str) -> pytree.TreeSpec:
         raise SerializeError(f"not a tree: {text!r:.80}") from error
 
 
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SerializeError(f"not JSON: {text!r:.80}") from error
-
-
 def _plain(arg: object) -> object:
     return None if arg.type == "as_none" else arg.value
 
@@ -410,9 +403,9 @@ class _GraphReader:
             name = None
         node = self.graph.create_node("call_function", target, tuple(args), kwargs, name)
         self._results(node, record)
-        node.meta.update(_metadata(record.metadata))
+        node.meta.update(metadata_of(record.metadata))
         for user in node.users:
-            user.meta.update({k: v for k, v in node.meta.items() if k not in ("val", "torch_fn")})
+            user.meta.update({k: v for k, v in node.meta.items() if k != "val"})
 
     def _own_name(self, record: object) -> str | None:
         if len(record.outputs) == 1:
@@ -490,33 +483,3 @@ def _name_of(output: object) -> str | None:
     if output.type.startswith("as_sym") and held.type == "as_name":
         return held.value
     return None
-
-
-def _split(text: str) -> list[str]:
-    """Parts between commas that are in no brackets."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char in "([") - (char in ")]")
-        if char == "," and depth <= 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
-
-
-def _metadata(held: dict[str, str]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    if "stack_trace" in held:
-        found["stack_trace"] = held["stack_trace"]
-    if held.get("nn_module_stack"):
-        stack = {}
-        for row in held["nn_module_stack"].split(";"):
-            parts = _split(row)
-            if len(parts) == 3:
-                stack[parts[0]] = (parts[1], parts[2])
-        found["nn_module_stack"] = stack
-    if "torch_fn" in held:
-        found["torch_fn"] = tuple(held["torch_fn"].split(";"))
-    if "custom" in held:
-        found["custom"] = _json(held["custom"])
-    return found

@@ -13,6 +13,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
 from torch._export.serde import schema
+from torch._export.serde._metadata import metadata_text
 from torch._export.serde._numbers import DTYPES, LAYOUTS, MEMORY_FORMATS, expr_text
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import graph_signature as signatures
@@ -290,7 +291,7 @@ class GraphWriter:
         single = isinstance(node.meta.get("val"), Tensor) if hop else None
         self.record.nodes.append(
             schema.Node(
-                self.target(node.target), inputs, outputs, _metadata(node), single, node.name
+                self.target(node.target), inputs, outputs, metadata_text(node), single, node.name
             )
         )
 
@@ -347,24 +348,6 @@ class GraphWriter:
         if isinstance(value, (tuple, list)):
             return self._items(node, value)
         return [] if value is None else [self.result(node.name, value)]
-
-
-def _metadata(node: fx.Node) -> dict[str, str]:
-    found = {}
-    if node.meta.get("stack_trace"):
-        found["stack_trace"] = node.meta["stack_trace"]
-    stack = node.meta.get("nn_module_stack")
-    if stack:
-        rows = []
-        for key, (path, kind) in stack.items():
-            text = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-            rows.append(f"{key},{path},{text}")
-        found["nn_module_stack"] = ";".join(rows)
-    if node.meta.get("torch_fn"):
-        found["torch_fn"] = ";".join(map(str, node.meta["torch_fn"]))
-    if node.meta.get("custom"):
-        found["custom"] = json.dumps(node.meta["custom"])
-    return found
 
 
 # ---- programs
