@@ -298,3 +298,18 @@ def test_deferred_assertion_on_sizes_of_two_inputs_reads_both_first():
     assert program.module()(torch.ones(3, 4), torch.ones(6, 2)).shape == (3, 4)
     with pytest.raises(RuntimeError, match="Runtime assertion failed"):
         program.module()(torch.ones(4, 4), torch.ones(3, 2))
+
+
+def test_constant_that_is_returned_twice() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.constant = torch.ones(2, 2)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            return x + self.constant, self.constant, self.constant
+
+    program = export(Net(), (torch.ones(2, 2),)).run_decompositions()
+    assert [n.name for n in program.graph.nodes if n.op == "call_function"] == ["add"]
+    for got, wanted in zip(program.module()(torch.zeros(2, 2)), [1, 1, 1], strict=True):
+        assert torch.equal(got, torch.full((2, 2), float(wanted)))

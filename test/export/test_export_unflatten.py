@@ -1,8 +1,10 @@
 """Unflattened programs: modules whose calls ran different graphs, names of classes, edits."""
 
+import pytest
+
 import torch
 from torch import nn
-from torch.export import export, unflatten
+from torch.export import Dim, export, unflatten
 from torch.export.unflatten import InterpreterModule, InterpreterModuleDispatcher
 
 
@@ -82,3 +84,75 @@ def test_every_module_of_the_tree_has_a_graph():
     outer = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     tree = unflatten(export(outer, (torch.randn(3, 2),), preserve_module_call_signature=("0",)))
     assert all(isinstance(m.graph, torch.fx.Graph) for m in tree.modules())
+
+
+def test_tree_has_state_of_its_own() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+            self.tied = self.linear.weight
+            self.register_buffer("calls", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls.add_(1)
+            return self.linear(x) + self.calls + self.tied.sum()
+
+    net, x = Net(), torch.ones(1, 2)
+    program = export(net, (x,))
+    tree = unflatten(program)
+    assert torch.equal(program.module()(x), tree(x))
+    assert tree.calls.item() == program.state_dict["calls"].item() == 1
+    assert tree.tied is tree.linear.weight
+    assert tree.tied is not program.state_dict["linear.weight"]
+
+
+class Written(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("held", torch.ones(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.held.add_(1)
+        return x + self.held
+
+
+class Writes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Written()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.inner(self.inner(x + self.inner.held) + 1)
+        self.inner.held.add_(1)
+        return x + 1
+
+
+@pytest.mark.parametrize("kept", [(), ("inner",)], ids=["free", "signatures"])
+def test_written_buffers_are_not_handed_from_module_to_module(kept: tuple[str, ...]) -> None:
+    x = torch.ones(1)
+    tree = unflatten(export(Writes(), (x,), preserve_module_call_signature=kept))
+    eager = Writes()
+    for _ in range(2):
+        assert torch.equal(tree(x), eager(x))
+
+
+def test_checks_between_the_nodes_of_a_module_do_not_part_it() -> None:
+    class Cut(nn.Module):
+        def forward(self, n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            count = n.item()
+            torch._check_is_size(count)
+            torch._check(count < x.size(0))
+            return x[:count]
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = Cut(), Cut()
+
+        def forward(self, n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            return self.first(n, x) + self.second(n, x)
+
+    given = (torch.tensor(3), torch.randn(10))
+    tree = unflatten(export(Net(), given, dynamic_shapes=(None, {0: Dim("rows")})))
+    assert torch.equal(tree(*given), Net()(*given))

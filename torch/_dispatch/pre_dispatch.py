@@ -73,6 +73,11 @@ def with_mode(
     return _in_force(others if mode is None else {**others, key: mode})
 
 
+def no_modes() -> contextlib.AbstractContextManager[None]:
+    """A block that no mode sees."""
+    return _in_force({})
+
+
 def _types(args: tuple, kwargs: dict[str, object]) -> tuple[type, ...]:
     """Classes of tensor arguments that have handlers of their own."""
     plain = (torch.Tensor, torch.nn.Parameter)

@@ -79,6 +79,7 @@ class _Frame:
 
     # ---- values
     def value(self, node: fx.Node) -> object:
+        node = self.build.written.get(node, node)
         if node not in self.env:
             self.env[node] = self._state(node)
         return self.env[node]
@@ -117,6 +118,9 @@ class _Frame:
         current: _Call | None = None
         for node in nodes:
             stack = _stack(node)
+            if current is not None and not stack:
+                current.nodes.append(node)  # a check that was put in between
+                continue
             inner = stack[self.depth] if len(stack) > self.depth else None
             if inner is not None and not self._below(inner[1]):
                 inner = None
@@ -141,9 +145,14 @@ class _Frame:
         used: dict[fx.Node, None] = {}
         for node in call.nodes:
             for source in node.all_input_nodes:
+                source = build.written.get(source, source)
                 if source not in inside and not build.is_state(source):
                     used[source] = None
-        results = [n for n in call.nodes if any(u not in inside for u in n.users)]
+        results = [
+            n
+            for n in call.nodes
+            if n not in build.written and any(u not in inside for u in n.users)
+        ]
         signature = build.signatures.get(call.key)
         frame = _Frame(build, call.path, self._tree_of(call), self.depth + 1)
         if signature is not None and build.fits(signature, used, results):
@@ -218,13 +227,13 @@ class _Frame:
 class _Build:
     """One program on its way to a tree of modules."""
 
-    def __init__(self, ep: ExportedProgram, root: nn.Module) -> None:
-        self.ep, self.root = ep, root
+    def __init__(self, ep: ExportedProgram, root: nn.Module, values: dict[str, object]) -> None:
+        self.ep, self.root, self.values = ep, root, values
         self.nodes = {n.name: n for n in ep.graph.nodes}
         kinds = (InputKind.USER_INPUT, InputKind.TOKEN)
         specs = ep.graph_signature.input_specs
         self.state = {s.arg.name: s.target for s in specs if s.kind not in kinds}
-        self.values = {name: value for name, (value, _) in _state_of(ep).items()}
+        self.written = self._written_state()
         self.signatures = {
             e.fqn: e.signature for e in ep.module_call_graph if e.fqn and e.signature is not None
         }
@@ -233,6 +242,21 @@ class _Build:
         for node in ep.graph.nodes:
             for path, kind in (node.meta.get("nn_module_stack") or {}).values():
                 self.types.setdefault(path, _name_of(kind))
+
+    def _written_state(self) -> dict[fx.Node, fx.Node]:
+        """{result of an operator that writes in place: the state that it is}. Whoever uses such a
+        result reads the state: it need not be handed from module to module."""
+        found: dict[fx.Node, fx.Node] = {}
+        for node in self.ep.graph.nodes:
+            schema = getattr(node.target, "_schema", None)
+            if schema is None or len(schema.returns) != 1 or not node.args:
+                continue
+            returned, first = schema.returns[0].alias_info, schema.arguments[0].alias_info
+            held = found.get(node.args[0], node.args[0])
+            in_place = all(alias is not None and alias.is_write for alias in (returned, first))
+            if in_place and isinstance(held, fx.Node) and held.name in self.state:
+                found[node] = held
+        return found
 
     def is_state(self, node: fx.Node) -> bool:
         """Whether a node is read wherever it is needed."""
@@ -363,6 +387,20 @@ def _adopt(made: nn.Module, holder: nn.Module) -> None:
         made._modules[name] = child
 
 
+def _own_state(ep: ExportedProgram) -> dict[str, tuple[object, bool]]:
+    """The state of a program for a module of its own: what the module writes is not the program's.
+    Names of one tensor stay names of one tensor."""
+    copies: dict[int, Tensor] = {}
+    found: dict[str, tuple[object, bool]] = {}
+    for name, (value, persistent) in _state_of(ep).items():
+        if isinstance(value, Tensor) and id(value) not in copies:
+            made = value.detach().clone()
+            parameter = isinstance(value, nn.Parameter)
+            copies[id(value)] = nn.Parameter(made, value.requires_grad) if parameter else made
+        found[name] = (copies.get(id(value), value), persistent)
+    return found
+
+
 class UnflattenedModule(nn.Module):
     """A program with the tree of its modules."""
 
@@ -371,17 +409,18 @@ class UnflattenedModule(nn.Module):
     ) -> None:
         super().__init__()
         ep = export_module
-        for name, (value, persistent) in _state_of(ep).items():
+        values = _own_state(ep)
+        for name, (value, persistent) in values.items():
             assign_attr(self, name, value, persistent=persistent)
         self.module_call_graph = ep.module_call_graph
         self.flat_args_adapter = flat_args_adapter
         self.graph_signature = ep.graph_signature
         self.checks = InputChecks(ep)
-        self.graph = self._build(ep)
+        self.graph = self._build(ep, {name: value for name, (value, _) in values.items()})
         self._order_as(ep)
 
-    def _build(self, ep: ExportedProgram) -> fx.Graph:
-        build = _Build(ep, self)
+    def _build(self, ep: ExportedProgram, values: dict[str, object]) -> fx.Graph:
+        build = _Build(ep, self, values)
         frame = _Frame(build, "", "", 1)
         kinds = (InputKind.USER_INPUT, InputKind.TOKEN)
         inputs = ep.graph.find_nodes(op="placeholder")

@@ -17,6 +17,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import SymBool, SymFloat, SymInt, Tensor
 from torch._C import _fx
+from torch._dispatch import pre_dispatch
 from torch._ops import OpOverload
 from torch.fx._symbolic_trace import Tracer
 from torch.fx.graph import Graph
@@ -76,7 +77,7 @@ def _without_data(val: Tensor) -> Tensor | None:
         return snapshot_fake(val)
     if val.layout is not torch.strided:
         return None
-    with _disable_current_modes(), _mode_of_snapshots():
+    with _disable_current_modes(), pre_dispatch.no_modes(), _mode_of_snapshots():
         return torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device=val.device)
 
 
