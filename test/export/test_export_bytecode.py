@@ -1,5 +1,5 @@
-"""Programs that the bytecode tracer makes (strict=True) hold for no more than the tracer saw, and say
-as much as those that run."""
+"""Programs that the bytecode tracer makes (strict=True) hold for no more than the tracer saw, and
+say as much as those that run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_branch_on_a_size_is_checked_where_the_program_runs(
     program = export(model, (torch.ones(6, 2),), dynamic_shapes=({0: hint},), strict=strict)
     x = torch.randn(8, 2)
     assert torch.equal(program.module()(x), x.sin())
-    with pytest.raises(AssertionError, match="Guard failed: x.size"):
+    with pytest.raises(AssertionError, match=r"Guard failed: x\.size"):
         program.module()(torch.randn(other, 2))
 
 
@@ -221,3 +221,28 @@ def test_equal_parts_are_one_operator_of_the_core() -> None:
     called = [n for n in program.graph.nodes if n.op == "call_function"]
     assert called[0].target is torch.ops.aten.split_with_sizes.default
     assert called[0].args[1] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.stack([x, x * 2], 1),
+        lambda x: torch.stack([x, x * 2], -1),
+        lambda x: torch.diff(x, prepend=x[:, :1]),
+        lambda x: torch.diff(x, 1, 0),
+        lambda x: x.repeat_interleave(3, 1),
+        lambda x: x.reshape(-1).repeat_interleave(2),
+        lambda x: torch.ops.aten.lstm.input(
+            x.unsqueeze(-1),
+            [x.new_zeros(1, x.shape[1], 3)] * 2,
+            [x.new_full(shape, 0.1) for shape in ((12, 1), (12, 3), (12,), (12,))],
+            *(True, 1, 0.0, False, False, False),
+        )[0],
+    ],
+    ids=["stack", "stack_last", "diff_with_border", "diff", "repeat", "repeat_flat", "lstm"],
+)
+def test_operators_leave_sizes_free(function: object) -> None:
+    shapes = (({0: Dim("rows", min=2), 1: Dim("columns", min=2)},),)  # of *args
+    module = export(Called(function), (torch.randn(3, 4),), dynamic_shapes=shapes).module()
+    x = torch.randn(5, 6)
+    assert torch.equal(module(x), function(x))

@@ -26,8 +26,6 @@ from torch._dynamo.optimized_module import HOOKS
 from torch._dynamo.variables.constant import is_constant_type
 from torch._guards import GuardSource
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.export._guards import is_input_check
-from torch.export.dynamic_shapes import _DimHint
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
 if TYPE_CHECKING:
@@ -105,6 +103,8 @@ class _Call(NamedTuple):
 
 
 def _call_of(f: Callable) -> _Call:
+    from torch.export._guards import is_input_check
+
     if isinstance(f, torch.nn.Module):
         mod = eval_frame.innermost_module(f)
         forward = eval_frame.innermost_fn(type(mod).forward)
@@ -243,6 +243,8 @@ def _marked(dynamic_shapes: object, values: dict[str, object], bound: int) -> It
 
 
 def _mark_value(value: object, wanted: object) -> None:
+    from torch.export.dynamic_shapes import _DimHint
+
     if isinstance(value, torch.Tensor):
         rows = wanted.items() if isinstance(wanted, dict) else enumerate(wanted or ())
         for dim, size in rows:

@@ -12,8 +12,8 @@ import torch.utils._pytree as pytree
 from torch import fx, nn
 from torch._dynamo.exc import UserError, UserErrorType
 from torch._export.passes.lift_constants_pass import lift_constants_pass
-from torch.export._capture import Captured, capture, parameter_names
 from torch._guards import GuardSource
+from torch.export._capture import Captured, capture, parameter_names
 from torch.export._guards import evaluate, is_input_check
 from torch.export._inputs import FakeInputs, fake_inputs, fake_mode_for
 from torch.export._module_stacks import name_modules
@@ -156,7 +156,9 @@ def _all_may_vary(dynamic_shapes: object) -> object:
         return {key: _all_may_vary(value) for key, value in dynamic_shapes.items()}
     if isinstance(dynamic_shapes, (tuple, list)):
         return type(dynamic_shapes)(map(_all_may_vary, dynamic_shapes))
-    fixed = dynamic_shapes is None or isinstance(dynamic_shapes, int) or dynamic_shapes == Dim.STATIC
+    fixed = (
+        dynamic_shapes is None or isinstance(dynamic_shapes, int) or dynamic_shapes == Dim.STATIC
+    )
     return dynamic_shapes if fixed else Dim.AUTO
 
 

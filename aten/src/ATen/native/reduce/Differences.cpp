@@ -11,6 +11,7 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/logical_xor.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/narrow.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/sub.h>
 
@@ -21,10 +22,11 @@ void check_border(const Tensor& self, const Tensor& border, int64_t dim) {
   TORCH_CHECK(border.dim() == self.dim(),
               "diff expects prepend or append to be the same dimension as input");
   for (int64_t d = 0; d < self.dim(); ++d)
-    TORCH_CHECK(d == dim || border.sizes()[d] == self.sizes()[d],
+    TORCH_CHECK(d == dim || c10::expect_true(c10::sym_eq(border.sym_size(d), self.sym_size(d))),
                 "diff expects the shape of tensor to prepend or append to match that of input "
                 "except along the differencing dimension; input.size(",
-                d, ") = ", self.sizes()[d], ", but got tensor.size(", d, ") = ", border.sizes()[d]);
+                d, ") = ", self.sym_size(d), ", but got tensor.size(", d,
+                ") = ", border.sym_size(d));
 }
 
 // ---- gradient
@@ -188,10 +190,11 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const std::optional<Tens
     if (append) parts.push_back(*append);
     result = at::cat(parts, d);
   }
-  for (int64_t left = std::min(n, result.sizes()[d]); left > 0; --left) {
-    const int64_t length = std::max<int64_t>(result.sizes()[d] - 1, 0);
-    const Tensor upper = result.narrow(d, result.sizes()[d] - length, length);
-    const Tensor lower = result.narrow(d, 0, length);
+  for (int64_t left = n; left > 0 && c10::guard_or_true(c10::sym_gt(result.sym_size(d), 0));
+       --left) {
+    const SymInt length = result.sym_size(d) - 1;
+    const Tensor upper = at::narrow_symint(result, d, 1, length);
+    const Tensor lower = at::narrow_symint(result, d, 0, length);
     result = result.scalar_type() == kBool ? at::logical_xor(upper, lower) : at::sub(upper, lower);
   }
   return result;

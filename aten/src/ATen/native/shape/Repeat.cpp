@@ -96,14 +96,16 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   TORCH_CHECK(repeats >= 0, "Repeats must be non-negative");
   const int64_t d = wrap_dim(dim.value_or(0), input.dim());
   const Tensor column = input.unsqueeze(d + 1);
-  DimVector sizes(column.sizes());
-  sizes[d + 1] = repeats;
-  int64_t total = 0;
-  TORCH_CHECK(!c10::mul_overflows(sizes[d], repeats, &total),
-              "repeat_interleave: the result is too large");
-  TORCH_CHECK(!output_size || *output_size == total,
-              "repeat_interleave: Invalid output_size, expected ", total, " but got ",
-              output_size.value_or(0));
+  DimVector sizes(static_cast<size_t>(column.dim()), -1);
+  sizes[static_cast<size_t>(d + 1)] = repeats;
+  if (output_size || !input.sym_size(d).is_symbolic()) {
+    int64_t total = 0;
+    TORCH_CHECK(!c10::mul_overflows(column.size(d), repeats, &total),
+                "repeat_interleave: the result is too large");
+    TORCH_CHECK(!output_size || *output_size == total,
+                "repeat_interleave: Invalid output_size, expected ", total, " but got ",
+                output_size.value_or(0));
+  }
   return column.expand(sizes).clone(MemoryFormat::Contiguous).flatten(d, d + 1);
 }
 

@@ -1,6 +1,7 @@
 // The relatives of cat: stacking along a new dimension, NumPy's names, and the padded form that
 // sharded training uses. All of them end in cat.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/Sizes.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 
@@ -24,6 +25,27 @@ void check_not_empty(TensorList tensors, const char* name) {
   TORCH_CHECK(!tensors.empty(), name, " expects a non-empty TensorList");
 }
 
+Tensor columns_of(TensorList tensors, int64_t d) {
+  Tensors columns;
+  columns.reserve(tensors.size());
+  for (const Tensor& t : tensors) columns.push_back(t.unsqueeze(d));
+  return at::cat(columns, d);
+}
+
+// Sizes that may vary: they are the same where nothing says otherwise.
+Tensor stack_symbolic(TensorList tensors, int64_t d) {
+  const SymIntArrayRef sizes = tensors[0].sym_sizes();
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    const SymIntArrayRef others = tensors[i].sym_sizes();
+    bool same = others.size() == sizes.size();
+    for (size_t k = 0; same && k < sizes.size(); ++k)
+      same = c10::expect_true(c10::sym_eq(others[k], sizes[k]));
+    TORCH_CHECK(same, "stack expects each tensor to be equal size, but got ", sizes,
+                " at entry 0 and ", others, " at entry ", i);
+  }
+  return columns_of(tensors, d);
+}
+
 } // namespace
 
 Tensor concat(TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
@@ -34,17 +56,13 @@ Tensor stack(TensorList tensors, int64_t dim) {
   const Tensor& first = tensors[0];
   const int64_t ndim = first.dim();
   const int64_t d = wrap_dim(dim, ndim + 1);
+  if (any_symbolic(tensors)) return stack_symbolic(tensors, d);
   for (size_t i = 1; i < tensors.size(); ++i) {
     TORCH_CHECK(tensors[i].sizes() == first.sizes(),
                 "stack expects each tensor to be equal size, but got ", first.sizes(),
                 " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
   }
-  if (d == ndim || first.numel() == 0) {
-    Tensors columns;
-    columns.reserve(tensors.size());
-    for (const Tensor& t : tensors) columns.push_back(t.unsqueeze(d));
-    return at::cat(columns, d);
-  }
+  if (d == ndim || first.numel() == 0) return columns_of(tensors, d);
   // Joined along the dimension itself and then spread: no view per tensor is needed.
   DimVector sizes(first.sizes());
   sizes.insert(sizes.begin() + d, static_cast<int64_t>(tensors.size()));
