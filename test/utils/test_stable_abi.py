@@ -63,6 +63,31 @@ def test_operators_are_called_through_the_dispatcher(ops) -> None:
     assert ops.neg(torch.tensor([1.0, -2.0])).tolist() == [-1.0, 2.0]
 
 
+def test_memory_of_the_extension_is_freed_with_its_last_tensor(ops) -> None:
+    before = ops.freed_blocks()
+    x = ops.counted(3, torch.device("cpu"))
+    view = x.detach()[1:]
+    assert x.requires_grad and x.tolist() == [0.0, 1.0, 2.0]
+    del x
+    assert ops.freed_blocks() == before and view.tolist() == [1.0, 2.0]
+    del view
+    assert ops.freed_blocks() == before + 1
+
+
+def test_memory_is_freed_once_where_there_is_no_such_tensor(ops) -> None:
+    before = ops.freed_blocks()
+    with pytest.raises(RuntimeError, match="sizes must not be negative"):
+        ops.counted(-1, torch.device("cpu"))
+    assert ops.freed_blocks() == before + 1
+
+
+def test_numbers_and_results_that_are_there_are_arguments(ops) -> None:
+    x = torch.tensor([1.0, 2.0, 4.0])
+    assert ops.minus_twice_the_sum(x, "cpu").tolist() == [-14.0]
+    with pytest.raises(RuntimeError, match="nodevice"):
+        ops.minus_twice_the_sum(x, "nodevice:1")
+
+
 def test_geometry_is_that_of_the_view(ops) -> None:
     x = torch.zeros(4, 6, dtype=torch.int16)[1:, ::2]
     assert ops.geometry(x) == [2, 9, 6, 1, 2, 3, 3, 6, 2]

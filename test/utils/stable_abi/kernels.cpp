@@ -2,6 +2,7 @@
 #include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
+#include <torch/headeronly/core/TensorAccessor.h>
 
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
@@ -60,6 +61,31 @@ int64_t size_of_an_undefined_tensor() { return Tensor().size(0); }
 int64_t current_device() { return torch::stable::accelerator::getCurrentDeviceIndex(); }
 Tensor throws_a_number(const Tensor&) { throw 3; }
 
+// On memory of the extension, which is freed with the last tensor that uses it.
+int64_t freed = 0;
+Tensor counted(int64_t n, const torch::stable::Device& device) {
+  auto* numbers = new std::vector<float>(static_cast<size_t>(n < 0 ? 0 : n));
+  for (int64_t i = 0; i < n; ++i) (*numbers)[static_cast<size_t>(i)] = static_cast<float>(i);
+  Tensor out = torch::stable::from_blob(numbers->data(), {n}, {1}, device, ScalarType::Float,
+                                        [numbers](void*) {
+                                          delete numbers;
+                                          ++freed;
+                                        });
+  out.set_requires_grad(true);
+  return out;
+}
+int64_t freed_blocks() { return freed; }
+Tensor minus_twice_the_sum(const Tensor& x, const std::string& device) {
+  const Tensor moved = torch::stable::to(x, torch::stable::Device(device));
+  Tensor out = torch::stable::empty({});
+  torch::stable::sum_out(out, torch::stable::subtract(moved, moved, 3.0),
+                         torch::headeronly::IntHeaderOnlyArrayRef(int64_t(0)));
+  const float value = out.const_data_ptr<float>()[0];
+  const int64_t sizes[1] = {1}, strides[1] = {1};
+  const torch::headeronly::HeaderOnlyTensorAccessor<const float, 1> first(&value, sizes, strides);
+  return torch::stable::full({1}, first[0]);
+}
+
 // Written by hand, as code for earlier versions is.
 void boxed_neg(StableIValue* stack, uint64_t, uint64_t) {
   StableIValue call[1] = {from(to<Tensor>(stack[0]))};
@@ -84,6 +110,9 @@ STABLE_TORCH_LIBRARY_FRAGMENT(stable_kernels, m) {
   m.def("size_of_an_undefined_tensor() -> int");
   m.def("current_device() -> int");
   m.def("throws_a_number(Tensor x) -> Tensor");
+  m.def("counted(int n, Device device) -> Tensor");
+  m.def("freed_blocks() -> int");
+  m.def("minus_twice_the_sum(Tensor x, str device) -> Tensor");
   m.def("neg(Tensor x) -> Tensor");
   m.def("unknown_operator(Tensor x) -> Tensor");
   m.def("one_argument_too_many(Tensor x, int n) -> Tensor");
@@ -98,6 +127,9 @@ STABLE_TORCH_LIBRARY_IMPL(stable_kernels, CompositeExplicitAutograd, m) {
   m.impl("size_of_an_undefined_tensor", TORCH_BOX(&size_of_an_undefined_tensor));
   m.impl("current_device", TORCH_BOX(&current_device));
   m.impl("throws_a_number", TORCH_BOX(&throws_a_number));
+  m.impl("counted", TORCH_BOX(&counted));
+  m.impl("freed_blocks", TORCH_BOX(&freed_blocks));
+  m.impl("minus_twice_the_sum", TORCH_BOX(&minus_twice_the_sum));
   m.impl("neg", &boxed_neg);
   m.impl("unknown_operator", &boxed_unknown_operator);
   m.impl("one_argument_too_many", TORCH_BOX(&chain));

@@ -1,3 +1,3 @@
 // torch::stable::Device.
 #pragma once
-#include <torch/csrc/stable/device_struct.h>
+#include <torch/csrc/stable/stableivalue_conversions.h>

@@ -13,6 +13,8 @@ using DeviceIndex = int8_t;
 class Device {
  public:
   Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
+  // "cuda:1"; defined in stableivalue_conversions.h.
+  Device(const std::string& text);
   DeviceType type() const { return type_; }
   DeviceIndex index() const { return index_; }
   bool has_index() const { return index_ >= 0; }

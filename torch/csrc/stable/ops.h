@@ -64,6 +64,44 @@ inline Tensor clone(const Tensor& self) {
   return detail::call<Tensor>("aten::clone", "", self, std::optional<MemoryFormat>());
 }
 
+namespace detail {
+inline Tensor on_memory(void* data, IntHeaderOnlyArrayRef sizes, IntHeaderOnlyArrayRef strides,
+                        const Device& device, ScalarType dtype, int64_t storage_offset,
+                        Layout layout, void (*deleter)(void*, void*), void* context) {
+  const bool fits = layout == Layout::Strided && sizes.size() == strides.size();
+  if (!fits) deleter(data, context);
+  STD_TORCH_CHECK(layout == Layout::Strided, "from_blob: only strided tensors lie in memory that "
+                                             "another program can give");
+  STD_TORCH_CHECK(sizes.size() == strides.size(), "from_blob: ", sizes.size(), " sizes and ",
+                  strides.size(), " strides");
+  AtenTensorHandle handle = nullptr;
+  TORCH_ERROR_CODE_CHECK(torch_tensor_on_memory(
+      data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), storage_offset,
+      number_of(dtype), number_of(device.type()), device.index(), deleter, context, &handle));
+  return Tensor(handle);
+}
+} // namespace detail
+
+// A tensor on memory of the caller, which must outlive it.
+inline Tensor from_blob(void* data, IntHeaderOnlyArrayRef sizes, IntHeaderOnlyArrayRef strides,
+                        const Device& device, ScalarType dtype, int64_t storage_offset = 0,
+                        Layout layout = Layout::Strided) {
+  return detail::on_memory(
+      data, sizes, strides, device, dtype, storage_offset, layout, [](void*, void*) {}, nullptr);
+}
+// `deleter(data)` is called when no tensor uses the memory any more, also where this call throws.
+template <class F, class = std::enable_if_t<std::is_invocable_v<F&, void*>>>
+Tensor from_blob(void* data, IntHeaderOnlyArrayRef sizes, IntHeaderOnlyArrayRef strides,
+                 const Device& device, ScalarType dtype, F deleter, int64_t storage_offset = 0,
+                 Layout layout = Layout::Strided) {
+  const auto release = [](void* memory, void* context) {
+    const std::unique_ptr<F> owned(static_cast<F*>(context));
+    (*owned)(memory);
+  };
+  return detail::on_memory(data, sizes, strides, device, dtype, storage_offset, layout, release,
+                           new F(std::move(deleter)));
+}
+
 // ---- writing
 inline Tensor zero_(Tensor& self) { return detail::call<Tensor>("aten::zero_", "", self); }
 inline Tensor copy_(Tensor& self, const Tensor& src,
@@ -132,6 +170,19 @@ inline Tensor sum(const Tensor& self, IntHeaderOnlyArrayRef dim, bool keepdim = 
   return detail::call<Tensor>("aten::sum", "dim_IntList", self,
                               std::optional<detail::SizeList>(detail::owned(dim)), keepdim, dtype);
 }
+// Into a tensor that is there, which gets the shape of the result.
+inline Tensor& sum_out(Tensor& out, const Tensor& self, std::optional<IntHeaderOnlyArrayRef> dim,
+                       bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) {
+  detail::call<Tensor>("aten::sum", "IntList_out", self,
+                       dim ? std::optional<detail::SizeList>(detail::owned(*dim)) : std::nullopt,
+                       keepdim, dtype, out);
+  return out;
+}
+inline Tensor subtract(const Tensor& self, const Tensor& other, double alpha = 1.0) {
+  AtenTensorHandle handle = nullptr;
+  TORCH_ERROR_CODE_CHECK(torch_aten_subtract(self.get(), other.get(), alpha, &handle));
+  return Tensor(handle);
+}
 inline Tensor to(const Tensor& self, std::optional<ScalarType> dtype = std::nullopt,
                  std::optional<Layout> layout = std::nullopt,
                  std::optional<Device> device = std::nullopt,
@@ -139,6 +190,10 @@ inline Tensor to(const Tensor& self, std::optional<ScalarType> dtype = std::null
                  bool copy = false, std::optional<MemoryFormat> memory_format = std::nullopt) {
   return detail::call<Tensor>("aten::to", "dtype_layout", self, dtype, layout, device, pin_memory,
                               non_blocking, copy, memory_format);
+}
+inline Tensor to(const Tensor& self, const Device& device, bool non_blocking = false,
+                 bool copy = false) {
+  return to(self, std::nullopt, std::nullopt, device, std::nullopt, non_blocking, copy);
 }
 
 // ---- threads

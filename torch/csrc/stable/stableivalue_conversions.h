@@ -233,6 +233,13 @@ template <class T> T to(StableIValue bits) { return Stable<std::decay_t<T>>::to(
 
 // What the classes declare and only conversions can say.
 namespace torch::stable {
+inline Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {
+  uint32_t type = 0;
+  int32_t index = -1;
+  TORCH_ERROR_CODE_CHECK(torch_parse_device_string(text.c_str(), &type, &index));
+  type_ = detail::member_of<DeviceType>(static_cast<int32_t>(type));
+  index_ = static_cast<DeviceIndex>(index);
+}
 inline ScalarType Tensor::scalar_type() const {
   return detail::member_of<ScalarType>(ask<int32_t>(aoti_torch_get_dtype));
 }

@@ -9,6 +9,7 @@
 #include <ATen/ops/all.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/sub.h>
 #include <c10/core/DeviceHooks.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -166,6 +167,31 @@ AOTITorchError aoti_torch_create_tensor_from_blob_v2(void* data, int64_t ndim, c
   return aoti_torch_create_tensor_from_blob(data, ndim, sizes, strides, storage_offset, dtype,
                                             device_type, device_index, ret);
 }
+AOTITorchError torch_tensor_on_memory(void* data, int64_t ndim, const int64_t* sizes,
+                                      const int64_t* strides, int64_t storage_offset, int32_t dtype,
+                                      int32_t device_type, int32_t device_index,
+                                      void (*deleter)(void*, void*), void* context,
+                                      AtenTensorHandle* ret) {
+  // Set by whoever called the deleter, or will: the tensor.
+  const auto taken = std::make_shared<bool>(false);
+  const AOTITorchError code = shim([&] {
+    TORCH_CHECK(deleter != nullptr, "torch_tensor_on_memory: the deleter is null");
+    const auto options =
+        at::TensorOptions().dtype(dtype_of(dtype)).device(device_of(device_type, device_index));
+    const IntArrayRef shape = list(sizes, ndim), steps = list(strides, ndim);
+    Tensor made = at::from_blob(
+        data, shape, steps, storage_offset,
+        [deleter, context, taken](void* memory) {
+          *taken = true;
+          deleter(memory, context);
+        },
+        options);
+    *taken = true;
+    *ret = new_handle(std::move(made));
+  });
+  if (code != AOTI_TORCH_SUCCESS && !*taken && deleter != nullptr) deleter(data, context);
+  return code;
+}
 AOTITorchError aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t ndim,
                                               const int64_t* sizes, const int64_t* strides,
                                               int64_t offset_increment, AtenTensorHandle* ret) {
@@ -226,6 +252,12 @@ AOTITorchError aoti_torch_zero_(AtenTensorHandle self) {
 }
 AOTITorchError aoti_torch_aten_fill__Scalar(AtenTensorHandle self, double value) {
   return shim([&] { given(self).fill_(value); });
+}
+
+// ---- arithmetic
+AOTITorchError torch_aten_subtract(AtenTensorHandle self, AtenTensorHandle other, double alpha,
+                                   AtenTensorHandle* ret) {
+  return shim([&] { *ret = new_handle(at::sub(given(self), given(other), alpha)); });
 }
 
 // ---- one element

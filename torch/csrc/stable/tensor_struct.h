@@ -66,6 +66,11 @@ class Tensor {
   DeviceIndex get_device() const { return get_device_index(); }
   Device device() const;
   bool is_cpu() const { return kind() == aoti_torch_device_type_cpu(); }
+  // The tensor itself. Only tensors of floating and complex numbers can require gradients.
+  const Tensor& set_requires_grad(bool requires_grad) const {
+    TORCH_ERROR_CODE_CHECK(torch_set_requires_grad(get(), requires_grad));
+    return *this;
+  }
   bool is_cuda() const { return kind() == aoti_torch_device_type_cuda(); }
 
  private:

@@ -30,6 +30,16 @@ AOTI_TORCH_CALL torch_string_c_str(StringHandle string, const char** ret);
 AOTI_TORCH_CALL torch_get_mutable_data_ptr(AtenTensorHandle tensor, void** ret);
 AOTI_TORCH_CALL torch_get_const_data_ptr(AtenTensorHandle tensor, const void** ret);
 AOTI_TORCH_CALL torch_set_requires_grad(AtenTensorHandle tensor, bool requires_grad);
+// self - alpha * other, for operators whose numbers have no form among StableIValues.
+AOTI_TORCH_CALL torch_aten_subtract(AtenTensorHandle self, AtenTensorHandle other, double alpha,
+                                    AtenTensorHandle* ret);
+// On memory of the caller. `deleter(data, context)` is called once, when no tensor uses the memory
+// any more, or before a failure is returned.
+AOTI_TORCH_CALL torch_tensor_on_memory(void* data, int64_t ndim, const int64_t* sizes,
+                                       const int64_t* strides, int64_t storage_offset,
+                                       int32_t dtype, int32_t device_type, int32_t device_index,
+                                       void (*deleter)(void* data, void* context), void* context,
+                                       AtenTensorHandle* ret);
 
 // ---- registration
 // Keeps the text of what a registration block threw; the import that loads the extension, which

@@ -1,0 +1,7 @@
+// c10::Float8_e5m2 for code that links with no part of this library.
+#pragma once
+#include <c10/util/Float8.h>
+
+namespace torch::headeronly {
+using c10::Float8_e5m2;
+} // namespace torch::headeronly
