@@ -188,6 +188,7 @@ Tensor& Module::register_buffer(std::string name, Tensor tensor) {
 }
 void Module::add_child(std::string name, std::shared_ptr<Module> module) {
   check_name("Submodule", name);
+  TORCH_CHECK(module != nullptr, "Submodule '", name, "' must not be null");
   children_.insert(std::move(name), std::move(module));
 }
 std::shared_ptr<Module>& Module::child(const std::string& name) { return children_[name]; }

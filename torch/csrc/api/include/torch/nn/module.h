@@ -107,6 +107,7 @@ class TORCH_API Module : public std::enable_shared_from_this<Module> {
   }
   template <class M>
   std::shared_ptr<M> replace_module(const std::string& name, std::shared_ptr<M> module) {
+    TORCH_CHECK(module != nullptr, "Submodule '", name, "' must not be null");
     child(name) = module;
     return module;
   }
