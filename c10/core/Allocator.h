@@ -78,6 +78,7 @@ class C10_API Allocator {
   /// Copies between blocks of this allocator.
   virtual void copy_data(void* dst, const void* src, size_t bytes) const = 0;
   DataPtr clone(const void* data, size_t bytes);
+  CRESSET_USER_MEMBERS(Allocator)
 };
 
 /// The allocator for a device kind. Set at start-up, or by extensions; `allocator` must outlive the

@@ -1,5 +1,5 @@
 // Chooses the tier by size and carries the counts and the failure hook that all tiers share.
-
+#undef CRESSET_KERNEL_TU // all functions of an allocator are in its table
 #include <c10/core/CPUAllocator.h>
 
 #include <c10/core/AllocatorState.h>

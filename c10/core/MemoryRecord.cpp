@@ -1,4 +1,5 @@
 // See MemoryRecord.h.
+#undef CRESSET_KERNEL_TU // all functions of an allocator are in its table
 #include <c10/core/MemoryRecord.h>
 
 #include <c10/core/CPUAllocator.h>

@@ -1,5 +1,6 @@
 // One allocator per device: pools by stream, statistics, memory waiting for other streams, and what
 // to do when there is no more. See CUDACachingAllocator.h.
+#undef CRESSET_KERNEL_TU // all functions of an allocator are in its table
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <algorithm>

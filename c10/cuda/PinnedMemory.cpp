@@ -1,4 +1,5 @@
 // The cache of page-locked blocks, by powers of two. See PinnedMemory.h.
+#undef CRESSET_KERNEL_TU // all functions of an allocator are in its table
 #include <c10/cuda/PinnedMemory.h>
 
 #include <algorithm>

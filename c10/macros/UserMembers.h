@@ -119,6 +119,15 @@ struct Queries; // see ATen/core/ivalue.h
     }                                                                                              \
   };
 
+// Allocators of programs may work with bare addresses: where raw_deleter() is not null, it frees
+// what allocate() points at. Of the library's own, none does. They are the last of the class.
+#define CRESSET_USER_MEMBERS_Allocator                                                             \
+  virtual DeleterFnPtr raw_deleter() const;                                                        \
+  void* raw_allocate(size_t bytes);                                                                \
+  void raw_deallocate(void* data);                                                                 \
+  /* Copies within the memory of the host. */                                                      \
+  void default_copy_data(void* dst, const void* src, size_t bytes) const;
+
 // This library adds no backtrace to messages.
 #define CRESSET_USER_MEMBERS_Error                                                                 \
   const std::string& msg() const noexcept { return message_; }                                     \

@@ -61,15 +61,14 @@ std::string check_message(const char*, const T& first, const Ts&... parts) {
 } // namespace c10::detail
 
 #undef CRESSET_THROW_IF_NOT
+// A statement of its own, because there are programs without a semicolon behind it.
 #define CRESSET_THROW_IF_NOT(Type, cond, ...)                                                      \
-  do {                                                                                             \
-    if (C10_UNLIKELY(!(cond))) {                                                                   \
-      [&]() __attribute__((cold, noinline, noreturn)) {                                            \
-        throw ::c10::Type(::c10::detail::check_message(#cond, ##__VA_ARGS__));                     \
-      }                                                                                            \
-      ();                                                                                          \
+  if (C10_UNLIKELY(!(cond))) {                                                                     \
+    [&]() __attribute__((cold, noinline, noreturn)) {                                              \
+      throw ::c10::Type(::c10::detail::check_message(#cond, ##__VA_ARGS__));                       \
     }                                                                                              \
-  } while (false)
+    ();                                                                                            \
+  }
 #undef TORCH_WARN_ONCE
 #define TORCH_WARN_ONCE(...)                                                                       \
   do {                                                                                             \

@@ -73,6 +73,18 @@ def test_tensor_is_made_copied_and_added_by_the_registered_kernels(library) -> N
     )
 
 
+def test_allocator_gives_memory_without_an_owner(library) -> None:
+    run(
+        library,
+        """
+        before = count.live_blocks()
+        assert count.bare_block() == (before + 1, before)
+        with pytest.raises(RuntimeError, match="its raw_deleter\\(\\) is null"):
+            count.bare_block_of_the_cpu()
+        """,
+    )
+
+
 def test_views_share_the_memory_of_the_device(library) -> None:
     run(
         library,

@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/EmptyTensor.h>
 #include <c10/core/AllocatorUser.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/TensorOptions.h>
 
 namespace at::detail {

@@ -96,6 +96,7 @@ struct HarborAllocator final : at::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+  at::DeleterFnPtr raw_deleter() const override { return &free; }
   static void free(void* data) {
     if (data == nullptr) return;
     --live_blocks;
@@ -114,7 +115,7 @@ struct PinnedAllocator final : at::Allocator {
     return {data, data, &c10::free_cpu, c10::Device(at::kCPU)};
   }
   void copy_data(void* to, const void* from, size_t bytes) const override {
-    if (bytes > 0) std::memcpy(to, from, bytes);
+    default_copy_data(to, from, bytes);
   }
   void* last = nullptr;
 };
@@ -214,12 +215,25 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
 }
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) { m.impl("mm", &autocast_mm); }
 
+// The live blocks while a bare block of the device exists, and after.
+std::tuple<int64_t, int64_t> bare_block() {
+  void* block = allocator.raw_allocate(16);
+  const int64_t during = live_blocks;
+  allocator.raw_deallocate(block);
+  // A check is a statement without a semicolon too.
+  TORCH_CHECK(c10::GetCPUAllocator()->raw_deleter() == nullptr, "blocks of the CPU have an owner")
+  return {during, live_blocks};
+}
+void bare_block_of_the_cpu() { c10::GetCPUAllocator()->raw_allocate(16); }
+
 // What happened so far.
 TORCH_LIBRARY(harbor, m) {
   m.def("additions() -> int", [] { return additions.load(); });
   m.def("fallbacks() -> int", [] { return fallbacks.load(); });
   m.def("live_blocks() -> int", [] { return live_blocks.load(); });
   m.def("live_events() -> int", [] { return live_events.load(); });
+  m.def("bare_block() -> (int, int)", &bare_block);
+  m.def("bare_block_of_the_cpu() -> ()", &bare_block_of_the_cpu);
   m.def("blocked() -> int", [] { return blocked.load(); });
 }
 
