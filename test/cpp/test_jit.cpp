@@ -243,6 +243,52 @@ TEST(JitLoad, CodeOutsideOfTheLanguageIsAnError) {
         << body;
 }
 
+// PyTorch's C++ library saves archives as modules, the parts of an optimizer among them.
+TEST(JitLoad, AttributesOfAModuleAreAnArchive) {
+  std::istringstream in(linear().file());
+  torch::serialize::InputArchive archive;
+  archive.load_from(in);
+  at::Tensor weight;
+  archive.read("weight", weight);
+  EXPECT_TRUE(at::equal(weight, linear().load().attr("weight").toTensor()));
+}
+
+TEST(JitLoad, OptimizerInTheFormOfPyTorchGoesOn) {
+  const auto parameter = [] { return at::ones({2}).requires_grad_(); };
+  const auto step = [](torch::optim::Adam& adam, const at::Tensor& x) {
+    adam.zero_grad();
+    (x * x).sum().backward();
+    adam.step();
+  };
+  const at::Tensor x = parameter();
+  torch::optim::Adam saved({x}, torch::optim::AdamOptions(0.25));
+  step(saved, x);
+  torch::serialize::OutputArchive file, states, state, groups, group, options;
+  saved.state().at(x.unsafeGetTensorImpl())->serialize(state);
+  saved.param_groups()[0].options().serialize(options);
+  states.write("940", state);
+  group.write("params/size", at::tensor(int64_t(1)));
+  group.write("params/0", c10::IValue("940"));
+  group.write("options", options);
+  groups.write("param_groups/size", at::tensor(int64_t(1)));
+  groups.write("param_groups/0", group);
+  file.write("pytorch_version", c10::IValue("1.5.0"));
+  file.write("state", states);
+  file.write("param_groups", groups);
+  std::stringstream stream;
+  file.save_to(stream);
+  at::Tensor y = parameter();
+  {
+    const torch::NoGradGuard no_grad;
+    y.copy_(x);
+  }
+  torch::optim::Adam loaded({y}, torch::optim::AdamOptions(9.0));
+  torch::load(loaded, stream);
+  step(saved, x);
+  step(loaded, y);
+  EXPECT_TRUE(at::equal(x, y));
+}
+
 TEST(JitLoad, DamagedFilesAreErrorsAndNeverCrash) {
   const std::string good = linear().file();
   uint64_t state = 12345;

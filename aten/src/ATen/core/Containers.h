@@ -19,6 +19,9 @@ namespace at {
 struct TORCH_API TupleValue final : c10::intrusive_ptr_target {
   explicit TupleValue(std::vector<IValue> items) : items(std::move(items)) {}
   ~TupleValue() override;
+  static c10::intrusive_ptr<TupleValue> create(std::vector<IValue> items) {
+    return c10::make_intrusive<TupleValue>(std::move(items));
+  }
   const std::vector<IValue>& elements() const { return items; }
   std::vector<IValue> items;
 };

@@ -1,6 +1,8 @@
 // c10::Dict: a dictionary that is shared when it is copied, as those of scripts are. It keeps the
 // order of insertion. Keys and values are IValues inside; Key and Value say what goes in and out.
 #pragma once
+#include <memory>
+
 #include <ATen/core/Containers.h>
 
 namespace at::types {
@@ -8,6 +10,8 @@ template <class T> struct Type;
 } // namespace at::types
 
 namespace c10 {
+
+class Type; // see ATen/core/jit_type.h
 
 template <class Key, class Value> class Dict {
  public:
@@ -57,6 +61,8 @@ template <class Key, class Value> class Dict {
   using const_iterator = iterator;
 
   Dict() : impl_(make_intrusive<Impl>()) {}
+  // Of keys and values that the types say; a dictionary of IValues holds any.
+  Dict(const std::shared_ptr<const Type>&, const std::shared_ptr<const Type>&) : Dict() {}
   static Dict sharing(intrusive_ptr<Impl> impl) { return Dict(std::move(impl)); }
   const intrusive_ptr<Impl>& shared_impl() const { return impl_; }
 

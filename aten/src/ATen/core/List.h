@@ -2,6 +2,7 @@
 // kept as IValues, so one class serves every element type; T says what goes in and comes out.
 #pragma once
 #include <initializer_list>
+#include <memory>
 
 #include <ATen/core/Containers.h>
 
@@ -10,6 +11,8 @@ template <class T> struct Type;
 } // namespace at::types
 
 namespace c10 {
+
+class Type; // see ATen/core/jit_type.h
 
 // An element of a list: reads as T, writes through to the list.
 template <class T> class ListElementReference {
@@ -84,6 +87,8 @@ template <class T> class List {
   List(const std::vector<T>& values) : List(make_intrusive<Items>(std::vector<at::IValue>())) {
     for (const T& value : values) push_back(value);
   }
+  // Of elements that the type says; a list of IValues holds any.
+  explicit List(const std::shared_ptr<const Type>&) : List() {}
   // Shares the items, which are Ts.
   static List sharing(intrusive_ptr<Items> items) { return List(std::move(items)); }
   const intrusive_ptr<Items>& shared_items() const { return items_; }

@@ -206,6 +206,18 @@ template <class T> struct Type<c10::intrusive_ptr<T>> {
     return v ? IValue::opaque(std::move(v)) : IValue();
   }
 };
+// A tuple of no particular types.
+template <> struct Type<c10::intrusive_ptr<TupleValue>> {
+  using Kept = c10::intrusive_ptr<TupleValue>;
+  static SchemaType schema() { return {SchemaType::Kind::Any}; }
+  static c10::intrusive_ptr<TupleValue> read(const IValue& v) {
+    ivalue::tuple_items(v);
+    return c10::intrusive_ptr<TupleValue>::unsafe_retain(ivalue::opaque<TupleValue>(v));
+  }
+  static IValue write(c10::intrusive_ptr<TupleValue> v) {
+    return v ? IValue::opaque(std::move(v)) : IValue();
+  }
+};
 
 // The schema of a function by its types alone: arguments are named _0, _1, ...
 template <class Ret, class... Args> FunctionSchema inferred_schema(std::string name) {
@@ -229,6 +241,7 @@ template <class... Ts> struct UserValue<std::tuple<Ts...>> : std::true_type {};
 template <class T> struct UserValue<std::vector<T>> : std::bool_constant<!kKernelList<T>> {};
 template <class T> struct UserValue<c10::intrusive_ptr<T>>
     : std::is_base_of<torch::CustomClassHolder, T> {};
+template <> struct UserValue<c10::intrusive_ptr<TupleValue>> : std::true_type {};
 #endif
 
 } // namespace at::types

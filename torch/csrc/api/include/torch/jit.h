@@ -9,6 +9,7 @@
 #pragma once
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/csrc/jit/values.h>
 #include <torch/types.h>
 
@@ -35,7 +38,7 @@ template <class T> struct Named {
   T value;
 };
 
-// A method of a module, bound to it.
+// A method of a module, bound to it, or a function.
 class Method {
  public:
   c10::IValue operator()(std::vector<c10::IValue> args, const Kwargs& kwargs = {}) const;
@@ -45,6 +48,7 @@ class Method {
 
  private:
   friend class Module;
+  friend class CompilationUnit;
   Method(c10::intrusive_ptr<Object> self, std::shared_ptr<ModuleCode> code,
          const source::Callable* callable)
       : self_(std::move(self)), code_(std::move(code)), callable_(callable) {}
@@ -125,7 +129,32 @@ Module load(const std::string& filename, std::optional<at::Device> device = std:
 Module load(const std::string& filename, std::optional<at::Device> device,
             ExtraFilesMap& extra_files);
 
+// Functions of a text. Parameters without annotation are tensors; what a function returns follows
+// from its code.
+class CompilationUnit {
+ public:
+  CompilationUnit() = default;
+  explicit CompilationUnit(const std::string& source);
+  ~CompilationUnit();
+  // Adds the functions of another text. Nothing is added where it has an error.
+  void define(const std::string& source);
+  std::optional<Method> find_function(const std::string& name) const;
+  Method get_function(const std::string& name) const;
+  std::vector<Method> get_functions() const;
+  template <class... Args> c10::IValue run_method(const std::string& name, Args&&... args) const {
+    return get_function(name)({c10::IValue(std::forward<Args>(args))...});
+  }
+
+ private:
+  std::string text_;
+  std::shared_ptr<ModuleCode> code_;
+  std::map<std::string, const source::Callable*> functions_;
+};
+// The functions of a text in the language of torch.jit.script.
+std::shared_ptr<CompilationUnit> compile(const std::string& source);
+
 namespace script {
+using CompilationUnit = ::torch::jit::CompilationUnit;
 using Module = ::torch::jit::Module;
 using Method = ::torch::jit::Method;
 } // namespace script

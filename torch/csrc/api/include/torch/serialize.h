@@ -1,6 +1,9 @@
 // torch::save and torch::load: anything with operators << and >> for archives, to and from files,
 // streams and memory.
 #pragma once
+#include <vector>
+
+#include <ATen/core/ivalue.h>
 #include <torch/serialize/archive.h>
 #include <torch/serialize/tensor.h>
 #include <torch/types.h>
@@ -31,5 +34,10 @@ template <class... LoadFromArgs> void load(std::vector<Tensor>& tensors, LoadFro
     tensor = Tensor();
   }
 }
+
+// One value as a file in memory that torch.load reads, and the other way round: numbers, texts,
+// tensors, lists, tuples and dictionaries.
+std::vector<char> pickle_save(const c10::IValue& value);
+c10::IValue pickle_load(const std::vector<char>& data);
 
 } // namespace torch

@@ -59,10 +59,11 @@ class Compiler {
     const Value none = constant(IValue());
     emit(Opcode::Return, {none.operand}, {});
     f_.registers = std::max<size_t>(size_t(registers_), 1);
-    mark_last_uses();
+    mark_last_uses(f_, size_t(registers_), loops_);
     f_.check();
     f_.defined = true;
     *callable_.function = std::move(f_);
+    if (!callable_.node->type && returned_) callable_.returns = returned_;
   }
 
  private:
@@ -71,6 +72,10 @@ class Compiler {
     TypePtr type;
   };
   using Variables = std::map<std::string, Variable>;
+  // Jumps of a loop whose targets are not known yet.
+  struct Exits {
+    std::vector<size_t> breaks, continues;
+  };
 
   [[noreturn]] void fail(const std::string& why) const {
     throw c10::Error(c10::str(callable_.path, ":", line_, " in ", callable_.name, ": ", why));
@@ -147,7 +152,10 @@ class Compiler {
   void statement(const Stmt& step) {
     switch (step.kind) {
     case Stmt::Kind::Assign:
-      assign(*step.target, *step.value);
+      if (step.in_place)
+        assign_in_place(*step.target, *step.value);
+      else
+        assign(*step.target, *step.value);
       break;
     case Stmt::Kind::Declare: {
       if (!step.value) fail("a declaration without a value");
@@ -159,9 +167,11 @@ class Compiler {
       expression(*step.value);
       break;
     case Stmt::Kind::Return: {
-      Value v = step.value ? value(*step.value, callable_.returns) : constant(IValue());
-      if (callable_.node->type) v = fitted(v, callable_.returns, "the result");
-      returned_ = v.type;
+      const bool declared = callable_.node->type != nullptr;
+      Value v = step.value ? value(*step.value, declared ? callable_.returns : nullptr)
+                           : constant(IValue());
+      if (declared) v = fitted(v, callable_.returns, "the result");
+      returned_ = returned_ ? joined(returned_, v.type) : v.type;
       emit(Opcode::Return, {v.operand}, {});
       break;
     }
@@ -184,11 +194,31 @@ class Compiler {
     }
     case Stmt::Kind::Class:
       fail("a class inside of a function");
+    case Stmt::Kind::Break:
+    case Stmt::Kind::Continue: {
+      if (exits_.empty()) fail("break and continue belong into a loop");
+      const bool ends = step.kind == Stmt::Kind::Break;
+      (ends ? exits_.back().breaks : exits_.back().continues).push_back(emit(Opcode::Jump, {}, {}));
+      break;
+    }
+    case Stmt::Kind::Block:
+      body(step.body);
+      break;
     case Stmt::Kind::Pass:
       break;
     }
   }
 
+  // target += ...: tensors and lists are changed where they are, where the operator can do that.
+  void assign_in_place(const Expr& target, const Expr& source) {
+    const Value before = value(*source.items[1]);
+    const std::string in_place = "aten::" + source.items[0]->text + "_";
+    const bool shared = before.type->kind == Kind::Tensor || before.type->kind == Kind::List;
+    if (shared && !unit_.schemas(in_place).empty())
+      call_operator(in_place, {before, value(*source.items[2])}, {});
+    else
+      store(target, single(expression(source)));
+  }
   void assign(const Expr& target, const Expr& source) {
     if (target.kind != Expr::Kind::Tuple) {
       const Value v = expression(source);
@@ -259,28 +289,58 @@ class Compiler {
     }
   }
 
+  Value truth(const Value& v) {
+    return v.type->kind == Kind::Bool ? v : call_operator("aten::Bool", {v}, {});
+  }
+  static TypePtr joined(const TypePtr& a, const TypePtr& b) {
+    const TypePtr both = unify(a, b);
+    return both ? both : union_of({a, b});
+  }
+  // What a comparison with None says about a variable.
+  void narrow(const Expr& test, bool holds) {
+    const auto found = variables_.find(not_none(test, holds));
+    if (found != variables_.end()) found->second.type = plain(found->second.type);
+  }
   void condition(const Stmt& step) {
-    const Value test = value(*step.value);
-    if (test.type->kind != Kind::Bool) fail("a condition is not a bool");
+    const Value test = truth(value(*step.value));
     const size_t jump = emit(Opcode::JumpIfNot, {test.operand}, {});
     const Variables before = variables_;
+    narrow(*step.value, true);
     body(step.body);
     const size_t skip = emit(Opcode::Jump, {}, {});
     f_.code[jump].target = static_cast<int32_t>(f_.code.size());
     Variables then = std::move(variables_);
     variables_ = before;
+    narrow(*step.value, false);
     body(step.other);
     f_.code[skip].target = static_cast<int32_t>(f_.code.size());
-    // A variable that both paths set has a type that holds both values.
+    if (leaves(step.body)) return;
+    if (leaves(step.other)) variables_ = then;
     for (auto& [name, variable] : then) {
       const auto other = variables_.find(name);
-      if (other == variables_.end()) {
+      if (other == variables_.end())
         variables_[name] = variable;
-      } else if (!same(variable.type, other->second.type)) {
-        const TypePtr both = unify(variable.type, other->second.type);
-        other->second.type = both ? both : union_of({variable.type, other->second.type});
-      }
+      else if (!same(variable.type, other->second.type))
+        other->second.type = joined(variable.type, other->second.type);
     }
+  }
+  Value select(const Expr& e, const TypePtr& hint) {
+    const Value test = truth(value(*e.items[0]));
+    const size_t jump = emit(Opcode::JumpIfNot, {test.operand}, {});
+    const Variables before = variables_;
+    narrow(*e.items[0], true);
+    const Value then = value(*e.items[1], hint);
+    const int32_t reg = new_register();
+    move_to(then, reg);
+    const size_t skip = emit(Opcode::Jump, {}, {});
+    f_.code[jump].target = static_cast<int32_t>(f_.code.size());
+    variables_ = before;
+    narrow(*e.items[0], false);
+    const Value other = value(*e.items[2], hint);
+    move_to(other, reg);
+    f_.code[skip].target = static_cast<int32_t>(f_.code.size());
+    variables_ = before;
+    return operand(reg, joined(then.type, other.type), true);
   }
 
   void loop(const Stmt& step) {
@@ -301,12 +361,14 @@ class Compiler {
     if (index >= 0)
       test = call_operator("aten::lt", {operand(index, simple_type(Kind::Int), false), count}, {});
     else
-      test = value(*step.value);
-    if (test.type->kind != Kind::Bool) fail("the condition of a loop is not a bool");
+      test = truth(value(*step.value));
     const size_t out = emit(Opcode::JumpIfNot, {test.operand}, {});
     if (index >= 0) store(*step.target, operand(index, simple_type(Kind::Int), false));
     const Variables before = variables_;
+    exits_.emplace_back();
     body(step.body);
+    for (const size_t jump : exits_.back().continues)
+      f_.code[jump].target = static_cast<int32_t>(f_.code.size());
     for (auto& [name, variable] : variables_) {
       const auto old = before.find(name);
       if (old == before.end() || same(old->second.type, variable.type)) continue;
@@ -319,6 +381,9 @@ class Compiler {
       move_to(next, index);
     }
     emit(Opcode::Jump, {}, {}, static_cast<int32_t>(top));
+    for (const size_t jump : exits_.back().breaks)
+      f_.code[jump].target = static_cast<int32_t>(f_.code.size());
+    exits_.pop_back();
     f_.code[out].target = static_cast<int32_t>(f_.code.size());
     loops_.emplace_back(top, f_.code.size());
   }
@@ -447,6 +512,8 @@ class Compiler {
       return attribute(expression(*e.items[0]), e.text);
     case Expr::Kind::Call:
       return call(e, hint);
+    case Expr::Kind::Select:
+      return select(e, hint);
     case Expr::Kind::Subscript:
       return subscript(e);
     case Expr::Kind::List:
@@ -501,8 +568,17 @@ class Compiler {
                                                   "len",           "abs",
                                                   "min",           "max",
                                                   "list",          "awaitable"};
-      if (forms.count(e.text) == 0) fail(c10::str("undefined value ", e.text));
       out.is = Value::Is::Form;
+      if (forms.count(e.text) != 0) return out;
+      out.function = unit_.find_function("__torch__." + e.text);
+      if (out.function == nullptr) fail(c10::str("undefined value ", e.text));
+      // What it returns is known from its code where no annotation says it.
+      if (out.function->node->type == nullptr) {
+        compile(unit_, *out.function);
+        if (!out.function->function->defined)
+          fail(c10::str(e.text, "() calls itself: it needs an annotation of what it returns"));
+      }
+      out.is = Value::Is::Function;
     }
     return out;
   }
@@ -583,6 +659,8 @@ class Compiler {
       if (i < 0 || i >= size) fail("the index of a tuple lies outside");
       return result(Opcode::TupleItem, {owner.operand}, owner.type->inner[size_t(i)], int32_t(i));
     }
+    if (owner.type->kind == Kind::Tensor && index.type->kind == Kind::Int)
+      return call_operator("aten::select", {owner, constant(IValue(0)), index}, {});
     return call_operator("aten::__getitem__", {owner, index}, {});
   }
   Value list(const Expr& e, const TypePtr& hint) {
@@ -896,29 +974,6 @@ class Compiler {
                   function_index(callable.function));
   }
 
-  // A register that nothing reads later is emptied by its last reader, so that tensors are freed
-  // early. Inside of loops registers are kept: the next round may read them.
-  void mark_last_uses() {
-    std::vector<int32_t> last(size_t(registers_), -1), place(size_t(registers_), -1);
-    for (size_t i = 0; i < f_.code.size(); ++i) {
-      const Instruction& in = f_.code[i];
-      for (uint16_t k = 0; k < in.inputs; ++k) {
-        const int32_t o = f_.operands[size_t(in.first) + k];
-        if (o < 0) continue;
-        last[size_t(o >> 1)] = static_cast<int32_t>(i);
-        place[size_t(o >> 1)] = in.first + k;
-      }
-    }
-    for (size_t r = 0; r < last.size(); ++r) {
-      if (last[r] < 0) continue;
-      const auto at = static_cast<size_t>(last[r]);
-      const bool looped = std::any_of(loops_.begin(), loops_.end(), [&](const auto& loop) {
-        return at >= loop.first && at < loop.second;
-      });
-      if (!looped) f_.operands[size_t(place[r])] |= 1;
-    }
-  }
-
   Unit& unit_;
   Callable& callable_;
   Function f_;
@@ -927,39 +982,18 @@ class Compiler {
   std::map<std::string, Value> statics_;
   std::map<int, int32_t> places_;
   std::vector<std::pair<size_t, size_t>> loops_;
+  std::vector<Exits> exits_;
   std::vector<std::unique_ptr<Callable>> nested_;
   TypePtr returned_;
   int32_t registers_ = 0;
   int line_ = 0;
 };
 
-void names_in(const Expr& e, std::vector<std::string>& out) {
-  if (e.kind == Expr::Kind::Name && std::find(out.begin(), out.end(), e.text) == out.end())
-    out.push_back(e.text);
-  for (const ExprPtr& item : e.items) names_in(*item, out);
-  for (const auto& [key, item] : e.keywords) names_in(*item, out);
-}
-void names_in(const Body& body, std::vector<std::string>& out) {
-  for (const StmtPtr& step : body) {
-    if (step->value) names_in(*step->value, out);
-    if (step->target && step->target->kind != Expr::Kind::Name) names_in(*step->target, out);
-    names_in(step->body, out);
-    names_in(step->other, out);
-  }
-}
-
 } // namespace
-
-std::vector<std::string> free_names(const Stmt& function) {
-  std::vector<std::string> out;
-  names_in(function.body, out);
-  for (const Parameter& p : function.parameters)
-    out.erase(std::remove(out.begin(), out.end(), p.name), out.end());
-  return out;
-}
 
 void compile(Unit& unit, Callable& callable,
              const std::vector<std::pair<std::string, TypePtr>>& captured) {
+  if (std::exchange(callable.begun, true)) return;
   Compiler(unit, callable).run(captured);
 }
 

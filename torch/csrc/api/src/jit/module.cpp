@@ -10,37 +10,56 @@
 
 namespace torch::jit {
 
+// ---- calls
+namespace {
+
+// The type of an argument as errors say it; lists that are empty count as lists of tensors.
+std::string type_name_of(const IValue& value) {
+  if (!at::ivalue::is_list(value)) return source::type_of_value(value)->name;
+  const std::vector<IValue> items = at::ivalue::list_items(value);
+  return "List[" + (items.empty() ? "Tensor" : type_name_of(items[0])) + "]";
+}
+
+// Calls with what `stack` holds, the user's arguments behind it and defaults for the rest.
+IValue call_with(const source::Callable& callable, Stack stack, const std::vector<IValue>& args,
+                 const Kwargs& kwargs) {
+  const std::vector<source::Formal>& formals = callable.arguments;
+  const size_t bound = stack.size();
+  TORCH_CHECK(args.size() + bound <= formals.size(), callable.name, "() expected at most ",
+              formals.size() - bound, " argument(s) but received ", args.size());
+  size_t named = 0;
+  for (size_t i = bound; i < formals.size(); ++i) {
+    const auto given = kwargs.find(formals[i].name);
+    const bool placed = i - bound < args.size();
+    if (given != kwargs.end()) ++named;
+    const IValue* value = placed                   ? &args[i - bound]
+                          : given != kwargs.end()  ? &given->second
+                          : formals[i].has_default ? &formals[i].value
+                                                   : nullptr;
+    TORCH_CHECK(value, callable.name, "() is missing value for argument '", formals[i].name, "'");
+    TORCH_CHECK(!placed || given == kwargs.end(), callable.name, "() got two values for argument '",
+                formals[i].name, "'");
+    try {
+      stack.push_back(for_programs(*value, *formals[i].type));
+    } catch (const c10::Error&) {
+      throw c10::Error(c10::str(callable.name, "() Expected a value of type '",
+                                formals[i].type->name, "' for argument '", formals[i].name,
+                                "' but instead found type '", type_name_of(*value), "'."));
+    }
+  }
+  TORCH_CHECK(named == kwargs.size(), callable.name, "() got an unknown keyword argument");
+  callable.function->run(stack);
+  return stack.empty() ? IValue() : for_users(stack.back());
+}
+
+} // namespace
+
 // ---- methods
 const std::string& Method::name() const { return callable_->name; }
 size_t Method::num_inputs() const { return callable_->arguments.size(); }
 
 IValue Method::operator()(std::vector<IValue> args, const Kwargs& kwargs) const {
-  const std::vector<source::Formal>& formals = callable_->arguments;
-  TORCH_CHECK(args.size() < formals.size() + (formals.empty() ? 1 : 0), callable_->name,
-              "() expected at most ", formals.size() - 1, " argument(s) but received ",
-              args.size());
-  Stack stack{IValue::opaque(self_)};
-  size_t named = 0;
-  for (size_t i = 1; i < formals.size(); ++i) {
-    const auto given = kwargs.find(formals[i].name);
-    if (given != kwargs.end()) ++named;
-    const IValue* value = i <= args.size()         ? &args[i - 1]
-                          : given != kwargs.end()  ? &given->second
-                          : formals[i].has_default ? &formals[i].value
-                                                   : nullptr;
-    TORCH_CHECK(value, callable_->name, "() is missing value for argument '", formals[i].name, "'");
-    TORCH_CHECK(i > args.size() || given == kwargs.end(), callable_->name,
-                "() got two values for argument '", formals[i].name, "'");
-    try {
-      stack.push_back(for_programs(*value, *formals[i].type));
-    } catch (const c10::Error& e) {
-      throw c10::Error(
-          c10::str(callable_->name, "(): argument '", formals[i].name, "': ", e.what()));
-    }
-  }
-  TORCH_CHECK(named == kwargs.size(), callable_->name, "() got an unknown keyword argument");
-  callable_->function->run(stack);
-  return stack.empty() ? IValue() : for_users(stack.back());
+  return call_with(*callable_, self_ ? Stack{IValue::opaque(self_)} : Stack(), args, kwargs);
 }
 void Method::run(std::vector<IValue>& stack) const {
   IValue result = (*this)(std::move(stack));

@@ -166,11 +166,13 @@ class Tokenizer {
     }
   }
   void mark(char c) {
-    static constexpr std::string_view kTwo[] = {"->"};
-    for (const std::string_view two : kTwo)
-      if (text_.substr(at_, 2) == two) {
-        at_ += 2;
-        return add(Token::Kind::Mark, std::string(two));
+    static constexpr std::string_view kLong[] = {"**=", "//=", "<<=", ">>=", "->", "**", "//", "<<",
+                                                 ">>",  "==",  "!=",  "<=",  ">=", "+=", "-=", "*=",
+                                                 "/=",  "%=",  "@=",  "&=",  "|=", "^="};
+    for (const std::string_view mark : kLong)
+      if (text_.substr(at_, mark.size()) == mark) {
+        at_ += mark.size();
+        return add(Token::Kind::Mark, std::string(mark));
       }
     if (std::string_view("()[]{}").find(c) != std::string_view::npos)
       open_ += c == '(' || c == '[' || c == '{' ? 1 : -1;
@@ -294,10 +296,19 @@ class Parser {
       out->body = block();
     } else if (accept("for")) {
       out->kind = Stmt::Kind::For;
-      out->target = expressions();
+      out->target = targets();
       expect("in");
       out->value = expression();
       out->body = block();
+      if (!counts_up(*out)) return over_items(std::move(out));
+    } else if (accept("break")) {
+      out->kind = Stmt::Kind::Break;
+      end_line();
+    } else if (accept("continue")) {
+      out->kind = Stmt::Kind::Continue;
+      end_line();
+    } else if (accept("assert")) {
+      assertion(*out);
     } else if (accept("with")) {
       out->kind = Stmt::Kind::With;
       out->value = expression();
@@ -319,6 +330,12 @@ class Parser {
       out.kind = Stmt::Kind::Assign;
       out.target = std::move(first);
       out.value = expressions();
+    } else if (const char* name = in_place_operator()) {
+      // The target is evaluated twice: as what is read and as what is written.
+      out.kind = Stmt::Kind::Assign;
+      out.in_place = true;
+      out.value = call(name, copy(*first), expressions());
+      out.target = std::move(first);
     } else {
       out.kind = Stmt::Kind::Expr;
       out.value = std::move(first);
@@ -357,7 +374,243 @@ class Parser {
     out.body = block();
   }
 
+  // ---- statements that archives say in other words
+  // for i in range(n), which the compiler knows.
+  static bool counts_up(const Stmt& loop) {
+    const Expr& range = *loop.value;
+    return loop.target->kind == Expr::Kind::Name && range.kind == Expr::Kind::Call &&
+           range.items[0]->dotted() == "range" && range.items.size() == 2;
+  }
+  StmtPtr assignment(ExprPtr target, ExprPtr value) const {
+    auto out = std::make_unique<Stmt>();
+    out->kind = Stmt::Kind::Assign;
+    out->line = target->line;
+    out->target = std::move(target);
+    out->value = std::move(value);
+    return out;
+  }
+  // for x in items: every item by its number; for x in range(a, b, step): every number by its
+  // place.
+  StmtPtr over_items(StmtPtr loop) {
+    const std::string number = std::to_string(hidden_++);
+    const ExprPtr place = named("for_place_" + number + "$");
+    auto block = std::make_unique<Stmt>();
+    block->kind = Stmt::Kind::Block;
+    block->line = loop->line;
+    const Expr& range = *loop->value;
+    ExprPtr item, count;
+    if (range.kind == Expr::Kind::Call && range.items[0]->dotted() == "range" &&
+        range.items.size() > 2 && range.items.size() < 5) {
+      std::vector<ExprPtr> bounds; // first, end, step
+      for (size_t i = 0; i < 3; ++i) {
+        bounds.push_back(named("for_bound_" + number + "$" + std::to_string(i)));
+        ExprPtr given = i + 1 < range.items.size() ? copy(*range.items[i + 1]) : integer(1);
+        block->body.push_back(assignment(copy(*bounds[i]), std::move(given)));
+      }
+      item = call("__derive_index", copy(*place), copy(*bounds[0]));
+      item->items.push_back(copy(*bounds[2]));
+      count = call("__range_length", copy(*bounds[0]), copy(*bounds[1]));
+      count->items.push_back(copy(*bounds[2]));
+    } else {
+      const ExprPtr items = named("for_items_" + number + "$");
+      block->body.push_back(assignment(copy(*items), std::move(loop->value)));
+      item = make(Expr::Kind::Subscript);
+      item->items.push_back(copy(*items));
+      item->items.push_back(copy(*place));
+      count = call("len", copy(*items), nullptr);
+    }
+    loop->value = make(Expr::Kind::Call);
+    loop->value->items.push_back(named("range"));
+    loop->value->items.push_back(std::move(count));
+    loop->body.insert(loop->body.begin(), assignment(std::move(loop->target), std::move(item)));
+    loop->target = copy(*place);
+    block->body.push_back(std::move(loop));
+    return block;
+  }
+  // if not condition: raise.
+  void assertion(Stmt& out) {
+    out.kind = Stmt::Kind::If;
+    out.value = select(expression(), make(Expr::Kind::False), make(Expr::Kind::True));
+    ExprPtr text = make(Expr::Kind::String);
+    text->text = "AssertionError: ";
+    if (accept(",")) text = call("add", std::move(text), expression());
+    auto raise = std::make_unique<Stmt>();
+    raise->kind = Stmt::Kind::Expr;
+    raise->line = out.line;
+    raise->value = make(Expr::Kind::Call);
+    raise->value->items.push_back(member(member(named("ops"), "prim"), "RaiseException"));
+    raise->value->items.push_back(std::move(text));
+    out.body.push_back(std::move(raise));
+    end_line();
+  }
+  // The operator of `+=` and the like.
+  const char* in_place_operator() {
+    if (now().kind != Token::Kind::Mark || now().text.size() < 2 || now().text.back() != '=')
+      return nullptr;
+    const Infix* found = infix(std::string_view(now().text).substr(0, now().text.size() - 1));
+    if (found == nullptr || found->level < kBitOr) return nullptr;
+    ++at_;
+    return found->function;
+  }
+
+  // ---- making expressions
+  ExprPtr named(std::string text) const {
+    ExprPtr out = make(Expr::Kind::Name);
+    out->text = std::move(text);
+    return out;
+  }
+  ExprPtr integer(int64_t value) const {
+    ExprPtr out = make(Expr::Kind::Int);
+    out->integer = value;
+    return out;
+  }
+  ExprPtr member(ExprPtr owner, std::string text) const {
+    ExprPtr out = make(Expr::Kind::Attribute);
+    out->text = std::move(text);
+    out->items.push_back(std::move(owner));
+    return out;
+  }
+  // torch.function(a, b); b may be missing.
+  ExprPtr call(const char* function, ExprPtr a, ExprPtr b) const {
+    ExprPtr out = make(Expr::Kind::Call);
+    out->items.push_back(member(named("torch"), function));
+    out->items.push_back(std::move(a));
+    if (b) out->items.push_back(std::move(b));
+    return out;
+  }
+  ExprPtr select(ExprPtr condition, ExprPtr then, ExprPtr other) const {
+    ExprPtr out = make(Expr::Kind::Select);
+    out->items.push_back(std::move(condition));
+    out->items.push_back(std::move(then));
+    out->items.push_back(std::move(other));
+    return out;
+  }
+  static ExprPtr copy(const Expr& e) {
+    auto out = std::make_unique<Expr>();
+    out->kind = e.kind;
+    out->line = e.line;
+    out->text = e.text;
+    out->integer = e.integer;
+    out->real = e.real;
+    for (const ExprPtr& item : e.items) out->items.push_back(copy(*item));
+    for (const auto& [key, item] : e.keywords) out->keywords.emplace_back(key, copy(*item));
+    return out;
+  }
+
+  // ---- operators
+  // Which binds stronger. Comparisons do not chain.
+  enum Level {
+    kOr,
+    kAnd,
+    kNot,
+    kCompare,
+    kBitOr,
+    kBitXor,
+    kBitAnd,
+    kShift,
+    kSum,
+    kProduct,
+    kPower
+  };
+  struct Infix {
+    std::string_view mark;
+    Level level;
+    const char* function;
+  };
+  static const Infix* infix(std::string_view mark) {
+    static constexpr Infix kInfix[] = {
+        {"<", kCompare, "lt"},        {">", kCompare, "gt"},        {"<=", kCompare, "le"},
+        {">=", kCompare, "ge"},       {"==", kCompare, "eq"},       {"!=", kCompare, "ne"},
+        {"|", kBitOr, "__or__"},      {"^", kBitXor, "__xor__"},    {"&", kBitAnd, "__and__"},
+        {"<<", kShift, "__lshift__"}, {">>", kShift, "__rshift__"}, {"+", kSum, "add"},
+        {"-", kSum, "sub"},           {"*", kProduct, "mul"},       {"/", kProduct, "div"},
+        {"//", kProduct, "floordiv"}, {"%", kProduct, "remainder"}, {"@", kProduct, "matmul"},
+        {"**", kPower, "pow"}};
+    for (const Infix& each : kInfix)
+      if (each.mark == mark) return &each;
+    return nullptr;
+  }
+  ExprPtr expression() {
+    const Deeper deeper(*this);
+    ExprPtr out = disjunction();
+    if (!accept("if")) return out;
+    ExprPtr condition = disjunction();
+    expect("else");
+    return select(std::move(condition), std::move(out), expression());
+  }
+  // `a or b` is a where a holds, and b without looking at it otherwise; `a and b` likewise.
+  ExprPtr disjunction() {
+    ExprPtr out = conjunction();
+    while (accept("or")) out = select(std::move(out), make(Expr::Kind::True), conjunction());
+    return out;
+  }
+  ExprPtr conjunction() {
+    ExprPtr out = negation();
+    while (accept("and")) {
+      ExprPtr then = negation();
+      out = select(std::move(out), std::move(then), make(Expr::Kind::False));
+    }
+    return out;
+  }
+  ExprPtr negation() {
+    const Deeper deeper(*this);
+    if (!accept("not")) return comparison();
+    return select(negation(), make(Expr::Kind::False), make(Expr::Kind::True));
+  }
+  ExprPtr comparison() {
+    ExprPtr out = binary(kBitOr);
+    if (accept("is")) {
+      const char* function = accept("not") ? "__isnot__" : "__is__";
+      return call(function, std::move(out), binary(kBitOr));
+    }
+    const bool negated = is("not") && tokens_[at_ + 1].text == "in";
+    if (negated) ++at_;
+    if (accept("in")) {
+      ExprPtr owner = binary(kBitOr);
+      ExprPtr found = call("__contains__", std::move(owner), std::move(out));
+      return negated ? call("__not__", std::move(found), nullptr) : std::move(found);
+    }
+    const Infix* found = now().kind == Token::Kind::Mark ? infix(now().text) : nullptr;
+    if (found == nullptr || found->level != kCompare) return out;
+    ++at_;
+    return call(found->function, std::move(out), binary(kBitOr));
+  }
+  ExprPtr binary(int level) {
+    if (level >= kPower) return unary();
+    ExprPtr out = binary(level + 1);
+    while (true) {
+      const Infix* found = now().kind == Token::Kind::Mark ? infix(now().text) : nullptr;
+      if (found == nullptr || found->level != level) return out;
+      ++at_;
+      out = call(found->function, std::move(out), binary(level + 1));
+      if (++chain_ > 100000) fail("an expression is too long");
+    }
+  }
+  ExprPtr unary() {
+    const Deeper deeper(*this);
+    if (is("-")) {
+      ExprPtr out = make(Expr::Kind::Negate);
+      ++at_;
+      out->items.push_back(unary());
+      return out;
+    }
+    if (accept("+")) return unary();
+    if (accept("~")) return call("bitwise_not", unary(), nullptr);
+    ExprPtr out = postfix();
+    return accept("**") ? call("pow", std::move(out), unary()) : std::move(out);
+  }
+
   // ---- expressions
+  // What a loop assigns: `in` comes behind it.
+  ExprPtr targets() {
+    ExprPtr first = postfix();
+    if (!is(",")) return first;
+    ExprPtr out = make(Expr::Kind::Tuple);
+    out->items.push_back(std::move(first));
+    while (accept(","))
+      if (!is("in")) out->items.push_back(postfix());
+    return out;
+  }
   // One expression, or several with commas between: a tuple.
   ExprPtr expressions() {
     ExprPtr first = expression();
@@ -370,14 +623,7 @@ class Parser {
     }
     return out;
   }
-  ExprPtr expression() {
-    const Deeper deeper(*this);
-    if (is("-")) {
-      ExprPtr out = make(Expr::Kind::Negate);
-      ++at_;
-      out->items.push_back(expression());
-      return out;
-    }
+  ExprPtr postfix() {
     ExprPtr out = atom();
     while (true) {
       if (accept(".")) {
@@ -391,16 +637,32 @@ class Parser {
         arguments(*next);
         out = std::move(next);
       } else if (accept("[")) {
-        ExprPtr next = make(Expr::Kind::Subscript);
-        next->items.push_back(std::move(out));
-        next->items.push_back(expressions());
-        expect("]");
-        out = std::move(next);
+        out = subscript(std::move(out));
       } else {
         return out;
       }
       if (++chain_ > 100000) fail("an expression is too long");
     }
+  }
+  // x[i], or a slice x[first:end:step] as the call that archives have for it.
+  ExprPtr subscript(ExprPtr owner) {
+    static constexpr const char* kNames[] = {"start", "end", "step"};
+    ExprPtr index = is(":") ? nullptr : expressions();
+    if (!is(":")) {
+      ExprPtr out = make(Expr::Kind::Subscript);
+      out->items.push_back(std::move(owner));
+      out->items.push_back(std::move(index));
+      expect("]");
+      return out;
+    }
+    ExprPtr out = call("slice", std::move(owner), nullptr);
+    for (size_t i = 0; i < 3; ++i) {
+      if (i > 0 && !is("]")) index = is(":") ? nullptr : expression();
+      if (index) out->keywords.emplace_back(kNames[i], std::move(index));
+      if (!accept(":")) break;
+    }
+    expect("]");
+    return out;
   }
   void arguments(Expr& call) {
     while (!accept(")")) {
@@ -480,7 +742,7 @@ class Parser {
   std::vector<Token> tokens_;
   const std::string& path_;
   size_t at_ = 0;
-  int depth_ = 0, chain_ = 0;
+  int depth_ = 0, chain_ = 0, hidden_ = 0;
 };
 
 } // namespace

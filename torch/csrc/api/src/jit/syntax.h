@@ -1,6 +1,8 @@
-// The text of scripted archives as syntax trees. Archives hold a small part of Python: definitions
-// of classes and functions, assignments, conditions, loops and calls. Text comes from files, so
-// every depth is bounded and what is not in the language is an Error that names the line.
+// The text of scripted archives, and of torch::jit::compile, as syntax trees. Archives hold a small
+// part of Python: definitions of classes and functions, assignments, conditions, loops and calls.
+// What people write has operators besides; they become the calls that archives have in their place.
+// Text comes from files, so every depth is bounded and what is not in the language is an Error that
+// names the line.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -28,6 +30,7 @@ struct Expr {
     Tuple,
     Dict, // items: key, value, key, value, ...
     Negate,
+    Select, // items: condition, value where it holds, value where it does not
   };
   Kind kind = Kind::None;
   int line = 0;
@@ -58,10 +61,14 @@ struct Stmt {
     With,
     Def,
     Class,
-    Pass
+    Pass,
+    Break,
+    Continue,
+    Block // body: statements that stand for one
   };
   Kind kind = Kind::Pass;
   int line = 0;
+  bool in_place = false;             // of an Assign: target += ..., whose value is the whole sum
   std::string name;                  // of a Def or Class
   ExprPtr target, type, value;       // Declare: target : type = value
   std::vector<Parameter> parameters; // of a Def, whose result type is `type`

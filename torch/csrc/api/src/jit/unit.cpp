@@ -178,6 +178,32 @@ void Unit::make_enumeration(Class& made, const std::string& name, const Stmt& no
   TORCH_CHECK(!made.members.empty(), "the enumeration ", name, " of the archive is empty");
 }
 
+// ---- nested functions
+namespace {
+void names_in(const Expr& e, std::vector<std::string>& out) {
+  if (e.kind == Expr::Kind::Name && std::find(out.begin(), out.end(), e.text) == out.end())
+    out.push_back(e.text);
+  for (const ExprPtr& item : e.items) names_in(*item, out);
+  for (const auto& [key, item] : e.keywords) names_in(*item, out);
+}
+void names_in(const Body& body, std::vector<std::string>& out) {
+  for (const StmtPtr& step : body) {
+    if (step->value) names_in(*step->value, out);
+    if (step->target && step->target->kind != Expr::Kind::Name) names_in(*step->target, out);
+    names_in(step->body, out);
+    names_in(step->other, out);
+  }
+}
+} // namespace
+
+std::vector<std::string> free_names(const Stmt& function) {
+  std::vector<std::string> out;
+  names_in(function.body, out);
+  for (const Parameter& p : function.parameters)
+    out.erase(std::remove(out.begin(), out.end(), p.name), out.end());
+  return out;
+}
+
 // ---- annotations and constants
 TypePtr Unit::type_of(const Expr& e) {
   static const std::unordered_map<std::string, Kind> names = {

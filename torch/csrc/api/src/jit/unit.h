@@ -20,6 +20,7 @@ struct Callable {
   const Stmt* node = nullptr;
   std::string path;
   std::shared_ptr<Function> function = std::make_shared<Function>();
+  bool begun = false; // its code is compiled, or is being compiled
 };
 
 // A class of the archive. For named tuples and enumerations only `type` and `members` are used.
@@ -72,10 +73,17 @@ class Unit {
   int depth_ = 0;
 };
 
-// Fills `callable.function` with the code of its definition. `captured` are variables of an outer
-// function that come before its own parameters.
+// Fills `callable.function` with the code of its definition, once. `captured` are variables of an
+// outer function that come before its own parameters.
 void compile(Unit& unit, Callable& callable,
              const std::vector<std::pair<std::string, TypePtr>>& captured = {});
+// Lets the last reader of each register empty it. `loops` are ranges of instructions.
+void mark_last_uses(Function& function, size_t registers,
+                    const std::vector<std::pair<size_t, size_t>>& loops);
+// Whether what comes behind these statements is never reached from them.
+bool leaves(const Body& steps);
+// The variable that is known not to be None when the test has this outcome; empty for other tests.
+std::string not_none(const Expr& test, bool holds);
 // Names that a nested function reads and does not define.
 std::vector<std::string> free_names(const Stmt& function);
 

@@ -223,6 +223,47 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
   archive.write("param_groups", groups);
   archive.write("state", states);
 }
+
+namespace {
+
+// The groups of a file, ours or PyTorch's. There a group says how many parameters it has and by
+// which name each has its state; here states are numbered through all groups.
+class GroupsInFile {
+ public:
+  explicit GroupsInFile(serialize::InputArchive& groups) : groups_(groups) {
+    IValue size;
+    foreign_ = groups.try_read("param_groups/size", size);
+    size_ = foreign_ ? number_in(size) : static_cast<int64_t>(groups.keys().size());
+  }
+  size_t size() const { return static_cast<size_t>(size_); }
+  serialize::InputArchive group(size_t index) const {
+    serialize::InputArchive out;
+    groups_.read((foreign_ ? "param_groups/" : "") + std::to_string(index), out);
+    return out;
+  }
+  int64_t count(serialize::InputArchive& group) const {
+    IValue count;
+    group.read(foreign_ ? "params/size" : "count", count);
+    return number_in(count);
+  }
+  std::string state(serialize::InputArchive& group, size_t index, int64_t number) const {
+    if (!foreign_) return std::to_string(number);
+    IValue name;
+    group.read("params/" + std::to_string(index), name);
+    return name.toStringRef();
+  }
+
+ private:
+  static int64_t number_in(const IValue& value) {
+    return value.isTensor() ? value.toTensor().item<int64_t>() : value.toInt();
+  }
+  serialize::InputArchive& groups_;
+  bool foreign_ = false;
+  int64_t size_ = 0;
+};
+
+} // namespace
+
 void Optimizer::load(serialize::InputArchive& archive) {
   serialize::InputArchive groups, states;
   const std::unique_ptr<OptimizerParamState> fresh = make_state();
@@ -243,23 +284,22 @@ void Optimizer::load(serialize::InputArchive& archive) {
   }
   archive.read("param_groups", groups);
   archive.read("state", states);
-  TORCH_CHECK(groups.keys().size() == param_groups_.size(),
+  const GroupsInFile file(groups);
+  TORCH_CHECK(file.size() == param_groups_.size(),
               "loaded state dict has a different number of parameter groups");
   state_.clear();
   int64_t number = 0;
   for (size_t g = 0; g < param_groups_.size(); ++g) {
-    serialize::InputArchive group, options;
-    IValue count;
-    groups.read(std::to_string(g), group);
-    group.read("count", count);
-    TORCH_CHECK(count.toInt() == int64_t(param_groups_[g].params().size()),
+    serialize::InputArchive group = file.group(g), options;
+    TORCH_CHECK(file.count(group) == int64_t(param_groups_[g].params().size()),
                 "loaded state dict contains a parameter group that has a different size than the "
                 "optimizer's parameter group");
     group.read("options", options);
     param_groups_[g].options().serialize(options);
-    for (const Tensor& p : param_groups_[g].params()) {
+    for (size_t i = 0; i < param_groups_[g].params().size(); ++i) {
+      const Tensor& p = param_groups_[g].params()[i];
       serialize::InputArchive saved;
-      if (states.try_read(std::to_string(number++), saved)) {
+      if (states.try_read(file.state(group, i, number++), saved)) {
         std::unique_ptr<OptimizerParamState> state = make_state();
         TORCH_CHECK(state != nullptr, "the file has states, but this optimizer keeps none");
         state->serialize(saved);

@@ -3,14 +3,11 @@
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 
-#include <cstring>
 #include <fstream>
 #include <istream>
 #include <ostream>
-#include <unordered_map>
 
 #include <torch/csrc/api/src/serialize/pickle.h>
-#include <torch/csrc/utils/zip.h>
 
 namespace torch::serialize {
 
@@ -38,22 +35,7 @@ void pickle_node(PickleWriter& pickle, const ArchiveNode& node) {
   pickle.end_dict();
 }
 std::string file_of(const ArchiveNode& node) {
-  ZipWriter zip;
-  std::vector<Tensor> stored;
-  PickleWriter pickle([&](const Tensor& tensor) {
-    stored.push_back(tensor.cpu());
-    return std::to_string(stored.size() - 1);
-  });
-  pickle_node(pickle, node);
-  zip.add("archive/data.pkl", pickle.finish());
-  zip.add("archive/byteorder", "little");
-  for (size_t i = 0; i < stored.size(); ++i) {
-    const Tensor& t = stored[i];
-    const char* data = t.numel() == 0 ? "" : static_cast<const char*>(t.const_data_ptr());
-    zip.add("archive/data/" + std::to_string(i), std::string_view(data, t.nbytes()));
-  }
-  zip.add("archive/version", "3\n");
-  return zip.finish();
+  return write_file([&](PickleWriter& pickle) { pickle_node(pickle, node); });
 }
 
 // ---- reading
@@ -121,7 +103,14 @@ void place(ArchiveNode& root, const std::string& path, ArchiveNode::Entry entry)
     node->entries.insert(name, std::move(entry));
 }
 
-std::shared_ptr<ArchiveNode> node_of(const Pickled& dict, int depth) {
+// A dictionary, or an object with a dictionary of attributes: PyTorch's C++ archives are modules.
+bool is_level(const Pickled& p) {
+  return p.kind == Pickled::Kind::Dict ||
+         (p.kind == Pickled::Kind::Object && p.items[0]->kind == Pickled::Kind::Dict);
+}
+std::shared_ptr<ArchiveNode> node_of(const Pickled& level, int depth) {
+  const Pickled& dict =
+      is_level(level) && level.kind == Pickled::Kind::Object ? *level.items[0] : level;
   TORCH_CHECK(dict.kind == Pickled::Kind::Dict, "the archive does not hold a dictionary");
   TORCH_CHECK(depth < 500, "the archive is nested too deep");
   auto node = std::make_shared<ArchiveNode>();
@@ -130,7 +119,7 @@ std::shared_ptr<ArchiveNode> node_of(const Pickled& dict, int depth) {
     const std::string name = key.kind == Pickled::Kind::Int ? std::to_string(key.number) : key.text;
     const Pickled& value = *dict.items[i + 1];
     ArchiveNode::Entry entry;
-    if (value.kind == Pickled::Kind::Dict)
+    if (is_level(value))
       entry.below = node_of(value, depth + 1);
     else
       entry.value = value_of(value);
@@ -140,25 +129,7 @@ std::shared_ptr<ArchiveNode> node_of(const Pickled& dict, int depth) {
 }
 
 std::shared_ptr<ArchiveNode> parse(std::string_view file, std::optional<at::Device> device) {
-  const ZipReader zip(file);
-  TORCH_CHECK(!zip.has("byteorder") || zip.get("byteorder") == "little",
-              "archives of machines with another byte order are not supported");
-  std::unordered_map<std::string, Tensor> loaded;
-  const PickledPtr root = read_pickle(zip.get("data.pkl"), [&](const Pickled& storage) -> Tensor {
-    Tensor& whole = loaded[storage.text];
-    if (whole.defined()) return whole;
-    const std::string_view bytes = zip.get("data/" + storage.text);
-    const int64_t itemsize = c10::elementSize(storage.dtype);
-    TORCH_CHECK(storage.number >= 0 && uint64_t(storage.number) <= bytes.size() / itemsize,
-                "the archive says that a storage has ", storage.number, " elements, but holds ",
-                bytes.size(), " bytes of it");
-    whole = at::empty({storage.number}, storage.dtype);
-    if (storage.number != 0)
-      std::memcpy(whole.data_ptr(), bytes.data(), size_t(storage.number * itemsize));
-    if (device) whole = whole.to(*device);
-    return whole;
-  });
-  return node_of(*root, 0);
+  return node_of(*read_file(file, device), 0);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,5 +81,13 @@ enum class Objects { Refused, Allowed };
 PickledPtr read_pickle(std::string_view bytes,
                        const std::function<at::Tensor(const Pickled& storage)>& load,
                        Objects objects = Objects::Refused);
+
+// Writes tuples and dictionaries of C++ programs. False for any other value.
+bool write_container(PickleWriter& pickle, const at::IValue& value);
+// A file as torch.save writes it, of what `write` puts into its pickle.
+std::string write_file(const std::function<void(PickleWriter&)>& write);
+// What such a file holds, or one that a C++ program of PyTorch saved: there it is an Object with
+// attributes, whose class is of no interest.
+PickledPtr read_file(std::string_view file, std::optional<at::Device> device);
 
 } // namespace torch::serialize
