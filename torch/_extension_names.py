@@ -107,6 +107,14 @@ def _jit_try_infer_type(obj):
     return _inferred_types.infer(obj)
 
 
+def _jit_get_operation(name: str):
+    """An operator by its name ("aten::add"), whose call chooses the overload, and the names of its
+    overloads; (None, None) where there is none."""
+    namespace, _, own = name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), own, None) if own else None
+    return (packet, packet.overloads()) if packet is not None else (None, None)
+
+
 def set_vital(vital, attr, value) -> bool:
     """Would note an event for whoever watches the process; nobody can, and False says so."""
     return False

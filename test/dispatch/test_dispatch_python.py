@@ -291,3 +291,12 @@ def test_integer_in_place_of_a_first_result_leaves_the_gradients_of_the_second_a
     assert sign.dtype == torch.int8 and not sign.requires_grad
     expected = np.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]])).T
     np.testing.assert_allclose(a.grad.numpy(), expected, rtol=1e-5)
+
+
+def test_operator_is_found_by_its_name_with_its_overloads() -> None:
+    add, overloads = torch._C._jit_get_operation("aten::add")
+    assert {"Tensor", "Scalar", "out"} <= set(overloads)
+    out = torch.empty(2)
+    assert add(torch.ones(2), torch.ones(2), out=out) is out and out.tolist() == [2.0, 2.0]
+    assert torch._C._jit_get_operation("aten::no_such_operator") == (None, None)
+    assert torch._C._jit_get_operation("no_namespace") == (None, None)
