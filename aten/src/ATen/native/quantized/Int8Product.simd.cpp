@@ -23,38 +23,8 @@ using Product = void (*)(const uint8_t*, int64_t, int64_t, const int8_t*, int64_
 #if defined(__AVX512F__)
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512vnni")
-// What becomes of the 16 sums of a row and a block.
-struct StoreSums {
-  int32_t* sums;
-  int64_t stride;
-  StoreSums at(int64_t row, int64_t block) const {
-    return {sums + row * stride + block * kBlock, stride};
-  }
-  void operator()(int r, int c, __m512i sum) const {
-    _mm512_storeu_si512(sums + r * stride + c * kBlock, sum);
-  }
-};
-
-struct StoreValues {
-  const Epilogue* e;
-  int64_t row, column, end; // columns from `end` on do not exist
-  StoreValues at(int64_t rows, int64_t blocks) const {
-    return {e, row + rows, column + blocks * kBlock, end};
-  }
-  void operator()(int r, int c, __m512i sum) const {
-    const int64_t j = column + c * kBlock, left = end - j;
-    const __mmask16 mask = left >= kBlock ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
-    const __m512i corrected = _mm512_sub_epi32(sum, _mm512_maskz_loadu_epi32(mask, e->offset + j));
-    const __m512 scale = _mm512_maskz_loadu_ps(mask, e->scale + j);
-    const __m512 bias =
-        e->bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, e->bias + j);
-    const __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(corrected), scale, bias);
-    _mm512_mask_storeu_ps(static_cast<float*>(e->out) + (row + r) * e->stride + j, mask, value);
-  }
-};
-
-template <int kRows, int kBlocks, class Store>
-void vnni_kernel(const uint8_t* a, int64_t lda, const int8_t* b, int64_t groups, Store store) {
+template <int kRows, int kBlocks> void vnni_kernel(const uint8_t* a, int64_t lda, const int8_t* b,
+                                                   int64_t groups, int32_t* sums, int64_t stride) {
   const int64_t block = groups * kGroup * kBlock;
   __m512i sum[kRows][kBlocks];
 #pragma GCC unroll 6
@@ -78,49 +48,73 @@ void vnni_kernel(const uint8_t* a, int64_t lda, const int8_t* b, int64_t groups,
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
-    for (int c = 0; c < kBlocks; ++c) store(r, c, sum[r][c]);
+    for (int c = 0; c < kBlocks; ++c)
+      _mm512_storeu_si512(sums + r * stride + c * kBlock, sum[r][c]);
 }
 
-template <int kBlocks, class Store> void vnni_rows(const uint8_t* a, int64_t lda, int64_t rows,
-                                                   const int8_t* b, int64_t groups, Store store) {
-  for (; rows >= 6; rows -= 6, a += 6 * lda, store = store.at(6, 0))
-    vnni_kernel<6, kBlocks>(a, lda, b, groups, store);
+template <int kBlocks> void vnni_rows(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b,
+                                      int64_t groups, int32_t* sums, int64_t stride) {
+  for (; rows >= 6; rows -= 6, a += 6 * lda, sums += 6 * stride)
+    vnni_kernel<6, kBlocks>(a, lda, b, groups, sums, stride);
   switch (rows) {
   case 5:
-    return vnni_kernel<5, kBlocks>(a, lda, b, groups, store);
+    return vnni_kernel<5, kBlocks>(a, lda, b, groups, sums, stride);
   case 4:
-    return vnni_kernel<4, kBlocks>(a, lda, b, groups, store);
+    return vnni_kernel<4, kBlocks>(a, lda, b, groups, sums, stride);
   case 3:
-    return vnni_kernel<3, kBlocks>(a, lda, b, groups, store);
+    return vnni_kernel<3, kBlocks>(a, lda, b, groups, sums, stride);
   case 2:
-    return vnni_kernel<2, kBlocks>(a, lda, b, groups, store);
+    return vnni_kernel<2, kBlocks>(a, lda, b, groups, sums, stride);
   case 1:
-    return vnni_kernel<1, kBlocks>(a, lda, b, groups, store);
+    return vnni_kernel<1, kBlocks>(a, lda, b, groups, sums, stride);
   default:
     return;
   }
 }
 
-template <class Store> void vnni_blocks(const uint8_t* a, int64_t lda, int64_t rows,
-                                        const int8_t* b, int64_t groups, int64_t blocks,
-                                        Store store) {
-  const int64_t block = groups * kGroup * kBlock;
-  for (; blocks >= 4; blocks -= 4, b += 4 * block, store = store.at(0, 4))
-    vnni_rows<4>(a, lda, rows, b, groups, store);
-  for (; blocks > 0; --blocks, b += block, store = store.at(0, 1))
-    vnni_rows<1>(a, lda, rows, b, groups, store);
-}
-
 void vnni_product(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b, int64_t groups,
                   int64_t blocks, int32_t* sums, int64_t stride) {
-  vnni_blocks(a, lda, rows, b, groups, blocks, StoreSums{sums, stride});
+  const int64_t block = groups * kGroup * kBlock;
+  for (; blocks >= 4; blocks -= 4, b += 4 * block, sums += 4 * kBlock)
+    vnni_rows<4>(a, lda, rows, b, groups, sums, stride);
+  for (; blocks > 0; --blocks, b += block, sums += kBlock)
+    vnni_rows<1>(a, lda, rows, b, groups, sums, stride);
 }
 
+// Value (row, column...) of the result from 16 sums; columns from `end` on do not exist.
+void store_values(const Epilogue& e, int64_t row, int64_t column, int64_t end,
+                  const int32_t* sums) {
+  const int64_t left = end - column;
+  const __mmask16 mask = left >= kBlock ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
+  const __m512i corrected =
+      _mm512_sub_epi32(_mm512_load_si512(sums), _mm512_maskz_loadu_epi32(mask, e.offset + column));
+  const __m512 scale = _mm512_maskz_loadu_ps(mask, e.scale + column);
+  const __m512 bias =
+      e.bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, e.bias + column);
+  const __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(corrected), scale, bias);
+  _mm512_mask_storeu_ps(static_cast<float*>(e.out) + row * e.stride + column, mask, value);
+}
+
+// The sums of a micro-kernel pass through a buffer in the first-level cache. Finishing them in its
+// registers took twice the time: the compiler then keeps them in memory from the start.
 void vnni_values(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b, int64_t groups,
                  int64_t blocks, const Epilogue& e, int64_t first_row, int64_t first_column,
                  int64_t columns) {
-  vnni_blocks(a, lda, rows, b, groups, blocks,
-              StoreValues{&e, first_row, first_column, first_column + columns});
+  constexpr int64_t kRows = 6, kWide = 4;
+  alignas(64) int32_t sums[kRows * kWide * kBlock];
+  const int64_t end = first_column + columns;
+  for (int64_t block = 0; block < blocks; block += kWide) {
+    const int64_t width = blocks - block < kWide ? blocks - block : kWide;
+    for (int64_t row = 0; row < rows; row += kRows) {
+      const int64_t height = rows - row < kRows ? rows - row : kRows;
+      vnni_product(a + row * lda, lda, height, b + block * groups * kGroup * kBlock, groups, width,
+                   sums, kWide * kBlock);
+      for (int64_t r = 0; r < height; ++r)
+        for (int64_t c = 0; c < width; ++c)
+          store_values(e, first_row + row + r, first_column + (block + c) * kBlock, end,
+                       sums + (r * kWide + c) * kBlock);
+    }
+  }
 }
 #pragma GCC pop_options
 #endif
