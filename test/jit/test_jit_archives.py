@@ -5,6 +5,7 @@ import base64
 import enum
 import io
 import pathlib
+import pickletools
 import subprocess
 import sys
 import zipfile
@@ -196,3 +197,76 @@ def test_endless_loop_of_scripted_code_stops_at_ctrl_c():
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120)
     assert done.stdout == b"stopped\n", done.stderr.decode()
+
+
+def record(module, name):
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    archive = zipfile.ZipFile(buffer)
+    return archive.read(next(n for n in archive.namelist() if n.endswith(name)))
+
+
+class Twins(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 3)
+        self.b = self.a
+
+    def forward(self, x):
+        return self.a(x) - self.b(x)
+
+
+def test_objects_of_an_archive_are_remembered_when_they_have_their_state():
+    """Other readers make an object when its state arrives, and know it from then on."""
+    data = record(torch.jit.script(Twins()), "data.pkl")
+    opcodes = [op.name for op, _, _ in pickletools.genops(data)]
+    after = [opcodes[i + 1] for i, name in enumerate(opcodes[:-1]) if name == "BUILD"]
+    assert after.count("LONG_BINPUT") == 2
+    made = [opcodes[i + 1] for i, name in enumerate(opcodes) if name == "NEWOBJ"]
+    assert set(made) == {"EMPTY_DICT"}
+    again = through_file(torch.jit.script(Twins()))
+    assert again.a is again.b
+
+
+def fills(x):
+    return torch.full([2], 7) + x
+
+
+def halves(x):
+    return x / 2
+
+
+def means(x: list[int]):
+    return x[0] / 2
+
+
+def spaced(x):
+    return torch.linspace(0, 1, 3) + x
+
+
+def activates(x):
+    return nn.functional.gelu(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "version"), [(fills, 5), (halves, 4), (means, 3), (spaced, 8), (activates, 10)]
+)
+def test_archive_has_the_version_that_its_operators_need(function, version):
+    """A reader takes operators of an older archive by the meaning they had then."""
+    assert int(record(torch.jit.script(function), "/version")) == version
+
+
+def sort_both(x: list[int], words: list[str]):
+    return sorted(x), sorted(words)
+
+
+def test_sorted_as_other_writers_spell_it_is_read():
+    buffer, changed = io.BytesIO(), io.BytesIO()
+    torch.jit.save(torch.jit.script(sort_both), buffer)
+    with zipfile.ZipFile(buffer) as archive, zipfile.ZipFile(changed, "w") as copy:
+        for name in archive.namelist():
+            data = archive.read(name)
+            assert b"sorted(" in data or not name.endswith("/__torch__.py")
+            copy.writestr(name, data.replace(b"torch.sorted(", b"sorted("))
+    changed.seek(0)
+    assert torch.jit.load(changed)([2, 1], ["b", "a"]) == ([1, 2], ["a", "b"])

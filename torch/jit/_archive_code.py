@@ -16,7 +16,7 @@ from torch.jit._sugar import Class, Constant, Form, Function, Operator, Sugar
 
 _FORMS = (
     "bool int float complex str range annotate unchecked_cast uninitialized getattr fork awaitable "
-    "isinstance print list len min max tuple dict abs"
+    "isinstance print list len min max tuple dict abs sorted"
 ).split()
 
 

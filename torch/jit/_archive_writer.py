@@ -4,12 +4,14 @@ the few opcodes that readers of archives know."""
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import io
 import keyword
 import os
 import struct
 import sys
+from collections.abc import Iterator
 
 import torch
 from torch._serialization.atomic_file import replacing
@@ -32,6 +34,7 @@ class DataPickle:
         self.memo: dict[int, int] = {}
         self.classes: dict[T.ClassType, None] = {}  # of the instances, in their order
         self.kept: list[object] = []
+        self.open: set[int] = set()  # objects whose state is being written
 
     def finish(self) -> bytes:
         return bytes(self.out + b".")
@@ -193,14 +196,28 @@ class DataPickle:
         self.classes[kind] = None
         self.class_name(kind.qualified_name)
         self.out += b")\x81"
+        with self.within(value):
+            self.state(value, kind)
+        self.out += b"b"
         self.remember(value)
+
+    @contextlib.contextmanager
+    def within(self, value: object) -> Iterator[None]:
+        """While the state of an object is written. Readers know an object only when it has its
+        state, so that it cannot be a part of itself."""
+        if id(value) in self.open:
+            raise RuntimeError("an object that holds itself cannot be saved in an archive")
+        self.open.add(id(value))
+        yield
+        self.open.discard(id(value))
+
+    def state(self, value, kind: T.ClassType) -> None:
         if "__getstate__" in kind.methods:
             from torch.jit._modules import ScriptMethod
 
             function = kind.methods["__getstate__"]
             function.ensure_compiled()
             self.value(ScriptMethod(function, value._script_handle)(), function.returns)
-            self.out += b"b"
             return
         self.out += b"}("
         for name, attribute in kind.attributes.items():
@@ -209,7 +226,7 @@ class DataPickle:
             self.value(
                 held if held is not None else value._script_handle.get(kind.slots[name]), attribute
             )
-        self.out += b"ub"
+        self.out += b"u"
 
     def custom(self, value: torch.ScriptObject) -> None:
         """An object of a C++ class, by the state that its class gives."""
@@ -221,9 +238,10 @@ class DataPickle:
             raise RuntimeError(f"objects of {name} cannot be saved: the class has no def_pickle")
         self.class_name(name)
         self.out += b")\x81"
-        self.remember(value)
-        self.value(value.__getstate__(), parse(schema).returns[0].type)
+        with self.within(value):
+            self.value(value.__getstate__(), parse(schema).returns[0].type)
         self.out += b"b"
+        self.remember(value)
 
 
 class CodeFiles:
@@ -400,7 +418,8 @@ def write(m, f, extra=None) -> None:
         records.append(
             (f"extra/{name}", content.encode() if isinstance(content, str) else bytes(content))
         )
-    records += [("version", b"3\n"), ("byteorder", sys.byteorder.encode())]
+    version = f"{code.printer.version}\n".encode()
+    records += [("version", version), ("byteorder", sys.byteorder.encode())]
 
     def store(file, root: str) -> None:
         writer = ZipWriter(file, root)

@@ -21,6 +21,19 @@ _CASTS = {
 }
 _FOREVER = 2**63 - 1
 
+# Operators whose meaning changed, with the version of archives that have the present one. Readers
+# take operators of an archive with a lower number by their old meaning: integers divided by
+# integers, sizes filled with an integer as floats.
+_CHANGED = {
+    "aten::div": 4,
+    "aten::div_": 4,
+    "aten::full": 5,
+    "aten::linspace": 8,
+    "aten::logspace": 9,
+    "aten::gelu": 10,
+}
+_OLDEST_VERSION = 3
+
 
 class Printer:
     """Prints functions; collects constants, types and functions that the text refers to."""
@@ -30,6 +43,7 @@ class Printer:
         self.types: dict[T.Type, None] = {}
         self.functions: dict[object, str] = {}
         self.taken: set[str] = set()
+        self.version = _OLDEST_VERSION  # of an archive with what was printed
 
     # ---- references
 
@@ -228,6 +242,8 @@ class FunctionText:
         space, _, name = kind.partition("::")
         head = f"torch.{name}" if space == "aten" else f"ops.{space}.{name}"
         schema = node.schema_of
+        if schema is not None and schema.builtin is None:
+            self.printer.version = max(self.printer.version, _CHANGED.get(kind, 0))
         if schema is None:
             return f"{head}({', '.join(self.use(v) for v in node.inputs_list)})"
         inputs = list(node.inputs_list)
