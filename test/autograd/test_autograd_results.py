@@ -134,6 +134,15 @@ def test_gradient_of_a_linear_layer_without_outputs():
         assert [g.shape for g in grads] == [p.shape for p in parts] and not grads[0].any()
 
 
+@pytest.mark.parametrize("shape", [(2, 4), (1, 4), (2, 1), (4,)])
+def test_gradient_of_a_bias_that_is_a_matrix_has_its_shape(shape):
+    x, w, b = (t.requires_grad_() for t in (numbers(2, 3), numbers(4, 3), numbers(*shape)))
+    got = torch.autograd.grad((F.linear(x, w, b) ** 2).sum(), (x, w, b))
+    wanted = torch.autograd.grad(((x @ w.t() + b) ** 2).sum(), (x, w, b))
+    for a, b in zip(got, wanted, strict=True):
+        assert_close(a, b)
+
+
 @pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout2d", "feature_alpha_dropout"])
 def test_dropout_in_place_that_drops_nothing_may_meet_a_leaf(name):
     leaf = torch.ones(2, 3, 4, 4, requires_grad=True)
