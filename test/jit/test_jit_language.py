@@ -2,6 +2,7 @@
 
 import cmath
 import dataclasses
+import enum
 from collections import OrderedDict
 from typing import Dict, List, Optional, Union  # noqa: UP035
 
@@ -372,3 +373,20 @@ def test_methods_named_as_types_do_not_hide_them_and_class_of_an_object_is_a_typ
 
     torch.jit.script(Shadowing)
     assert torch.jit.script(use)(torch.ones(1)) == (7, False, True)
+
+
+class Tone(enum.Enum):
+    LOW = 1
+    HIGH = 5
+
+
+def test_loops_and_comprehensions_go_through_an_enumeration():
+    def before(limit: int):
+        total = 0
+        for tone in Tone:
+            if tone.value == limit:
+                break
+            total += tone.value
+        return total, [tone.name for tone in Tone]
+
+    assert torch.jit.script(before)(5) == before(5) == (1, ["LOW", "HIGH"])

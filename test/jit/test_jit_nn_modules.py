@@ -52,6 +52,11 @@ CASES = {
     ),
     "TripletMarginLoss": lambda: (nn.TripletMarginLoss(), (ROW, -ROW, ROW * 2)),
     "Upsample": lambda: (nn.Upsample(scale_factor=2), (PLANE,)),
+    "EmbeddingBag": lambda: (nn.EmbeddingBag(4, 3), (torch.tensor([[1, 2], [0, 3]]),)),
+    "EmbeddingBag of padding": lambda: (
+        nn.EmbeddingBag(4, 3, padding_idx=-1),
+        (torch.tensor([[1, 2], [0, 3]]),),
+    ),
     "CrossMapLRN2d": lambda: (nn.CrossMapLRN2d(3), (PLANE,)),
     "SyncBatchNorm": lambda: (nn.SyncBatchNorm(4), (PLANE,)),
 }

@@ -210,3 +210,35 @@ def test_trace_while_parametrizations_are_cached_raises():
     refused = pytest.raises(RuntimeError, match="Cannot trace a model while caching")
     with torch.nn.utils.parametrize.cached(), refused:
         torch.jit.trace(model, torch.ones(1, 2))
+
+
+class Passing(nn.Module):
+    """Uses one of its inputs."""
+
+    def forward(self, x, y):
+        return x * 2
+
+
+class Chained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Passing()
+
+    def forward(self, x):
+        first = self.inner(x, None)
+        return first, first + 1
+
+
+def test_traced_module_is_given_results_that_it_does_not_use():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.chained, self.last = Chained(), Passing()
+
+        def forward(self, x):
+            first, second = self.chained(x)
+            return self.last(second, first)
+
+    traced = torch.jit.trace(Net(), torch.ones(2))
+    assert traced(torch.tensor([1.0, 2.0])).tolist() == [6, 10]
+    assert len(list(traced.graph.inputs())) == 2

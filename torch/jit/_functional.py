@@ -277,7 +277,9 @@ def embedding_bag(
     if max_norm is not None:
         limited = torch.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
         assert limited.size(0) == weight.size(0)
-    row = _padding_row(padding_idx, weight.size(0))
+    row: int | None = None
+    if padding_idx is not None:
+        row = _padding_row(padding_idx, weight.size(0))
     result = torch.embedding_bag(
         weight, input, starts, scale_grad_by_freq, number, sparse, weights, include_last_offset, row
     )

@@ -276,6 +276,13 @@ class Class(Sugar):
     def call(self, c, args, kwargs):
         return c.construct(self.type, args, kwargs)
 
+    def value(self, c) -> Value:
+        """An enumeration as the list of its members: what a loop goes through."""
+        if not isinstance(self.type, T.EnumType):
+            return super().value(c)
+        members = [c.as_value(c.enum_member(self.type, *m)) for m in self.type.members]
+        return c.value("prim::ListConstruct", members, T.ListType.of(self.type))
+
     def attr(self, c, name):
         if isinstance(self.type, T.EnumType):
             for member, value in self.type.members:

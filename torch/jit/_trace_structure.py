@@ -74,13 +74,13 @@ def structured(graph: Graph, top: Segment) -> Graph:
     if not top.inner:
         return graph
     top.end = len(graph.block.nodes_list)
-    return _Builder(graph).top(top)
+    return _Builder(graph, top).top(top)
 
 
 class _Builder:
     """The old graph while it is taken apart."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, top: Segment) -> None:
         self.graph = graph
         self.nodes = graph.block.nodes_list
         self.position = {n: i for i, n in enumerate(self.nodes)}
@@ -94,6 +94,14 @@ class _Builder:
                 self.last[value] = i
         for value in graph.block.results:
             self.last[value] = len(self.nodes)
+        self.note_given(top)
+
+    def note_given(self, segment: Segment) -> None:
+        """A call uses what it is given, whether or not anything inside of it does."""
+        for value in segment.given:
+            self.last[value] = max(self.last.get(value, -1), segment.start)
+        for inner in segment.inner:
+            self.note_given(inner)
 
     def top(self, segment: Segment) -> Graph:
         part = _Part(self, segment, self.graph.block.params[0].type())

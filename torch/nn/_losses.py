@@ -516,7 +516,7 @@ def triplet_margin_loss(
     positive: torch.Tensor,
     negative: torch.Tensor,
     margin: float = 1.0,
-    p=2,
+    p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
     size_average: bool | None = None,
