@@ -14,6 +14,8 @@ import statistics
 import sys
 import time
 
+import script_kinds
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -193,7 +195,7 @@ def main() -> int:
     print(f"torch {torch.__version__}; microseconds of processor time\n")
     print(f"{'':28}{'eager':>10}{'scripted':>10}{'ratio':>8}")
     slower = 0
-    for name, program, arguments, wrap in programs():
+    for name, program, arguments, wrap in [*programs(), *script_kinds.programs()]:
         if options.filter not in name:
             continue
         forms = [program, torch.jit.script(program)]

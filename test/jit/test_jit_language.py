@@ -390,3 +390,62 @@ def test_loops_and_comprehensions_go_through_an_enumeration():
         return total, [tone.name for tone in Tone]
 
     assert torch.jit.script(before)(5) == before(5) == (1, ["LOW", "HIGH"])
+
+
+def test_dictionary_keeps_order_through_many_insertions_and_removals():
+    def shuffle(n: int):
+        d: dict[int, int] = {}
+        for i in range(n):
+            d[i * 7 % n] = i
+            if i % 3 == 0:
+                d.pop(i * 7 % n)
+            if i % 5 == 4:
+                d.popitem()
+        d[-1] = 0
+        return list(d.keys()), list(d.values()), len(d), 8 in d, d.get(3, -5)
+
+    assert torch.jit.script(shuffle)(200) == shuffle(200)
+
+
+def test_dictionary_that_is_a_queue_finds_what_was_not_removed():
+    def drain(n: int):
+        d: dict[str, int] = {}
+        total = 0
+        for i in range(n):
+            d[str(i)] = i
+            if i > 3:
+                total += d.pop(str(i - 4))
+        d.update({"x": 1})
+        return total, d, list(d.items())
+
+    assert torch.jit.script(drain)(300) == drain(300)
+
+
+def test_lists_of_every_kind_are_copied_joined_cut_and_ordered():
+    def work(a: list[int], b: list[float], c: list[bool], d: list[str]):
+        a += a
+        b.extend(b)
+        a.sort(reverse=True)
+        b.reverse()
+        d.sort()
+        two = c[::-1] + c[1:]
+        return a, sorted(b), two, d * 2, a[-1:0:-2], max(a), min(a), a.index(2), d.copy()
+
+    given = ([3, 1, 2], [0.5, -0.0, 0.0], [True, False], ["b", "a", "c"])
+    wanted = work(*[list(v) for v in given])
+    assert torch.jit.script(work)(*[list(v) for v in given]) == wanted
+
+
+def test_items_of_lists_outlive_the_list():
+    def last(n: int):
+        rows = [[i, i + 1] for i in range(n)]
+        x = [torch.full([1], float(i)) for i in range(n)]
+        rows_of = rows[-1]
+        y = x[-1]
+        x.clear()
+        rows.clear()
+        return rows_of, y
+
+    row, tensor = torch.jit.script(last)(3)
+    assert row == [2, 3]
+    assert tensor.item() == 2

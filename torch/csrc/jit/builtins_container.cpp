@@ -1,15 +1,38 @@
 // Lists, dictionaries, tuples and identity in scripted code.
 #include <torch/csrc/jit/builtins.h>
+#include <torch/csrc/jit/lists.h>
 #include <torch/csrc/jit/tasks.h>
 
 #include <algorithm>
 #include <complex>
+#include <functional>
 #include <limits>
 
 namespace torch::jit {
 
 IValue list_item(IValue* a, size_t) {
   return list_get(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
+}
+IValue list_set_item(IValue* a, size_t) {
+  list_set(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"), a[2]);
+  return a[0];
+}
+IValue list_append(IValue* a, size_t) {
+  list_push(a[0], a[1]);
+  return a[0];
+}
+IValue list_length(IValue* a, size_t) { return IValue(static_cast<int64_t>(list_size(a[0]))); }
+IValue dict_item(IValue* a, size_t) {
+  const IValue* found = need<Dict>(a[0], "dictionary").find(a[1]);
+  if (!found) throw c10::IndexError(c10::str("KeyError: ", value_text(a[1], true)));
+  return *found;
+}
+IValue dict_set_item(IValue* a, size_t) {
+  need<Dict>(a[0], "dictionary").set(a[1], a[2]);
+  return IValue();
+}
+IValue dict_contains(IValue* a, size_t) {
+  return IValue(need<Dict>(a[0], "dictionary").find(a[1]) != nullptr);
 }
 
 SliceRange slice_range(int64_t n, const IValue& start, const IValue& end, const IValue& by) {
@@ -33,40 +56,79 @@ int64_t size_of(const IValue& list) { return static_cast<int64_t>(list_size(list
 IValue nothing() { return IValue(); }
 Dict& dict_of(const IValue& v) { return need<Dict>(v, "dictionary"); }
 
+template <class V> IValue as_list(V items) { return IValue(std::move(items)); }
+
 IValue copy_of(const IValue& list) {
-  IValue out = new_list_like(list);
-  for (size_t i = 0; i < list_size(list); ++i) list_push(out, list_get(list, i));
-  return out;
+  return visit_list(list, [](const auto& v) { return as_list(std::decay_t<decltype(v)>(v)); });
 }
 
-IValue from_items(const IValue& like, const std::vector<IValue>& items) {
-  IValue out = new_list_like(like);
-  for (const IValue& item : items) list_push(out, item);
-  return out;
-}
 std::vector<IValue> items_of(const IValue& list) {
   std::vector<IValue> out;
+  out.reserve(list_size(list));
   for (size_t i = 0; i < list_size(list); ++i) out.push_back(list_get(list, i));
   return out;
 }
-void replace(const IValue& list, const std::vector<IValue>& items) {
-  list_resize(list, 0);
-  for (const IValue& item : items) list_push(list, item);
-}
-std::vector<IValue> sorted(const IValue& list, bool reverse) {
-  std::vector<IValue> items = items_of(list);
-  std::stable_sort(items.begin(), items.end(), [&](const IValue& a, const IValue& b) {
-    return reverse ? less(b, a) : less(a, b);
+
+// Appends the items of `from` to `to`, `times` times; they may be one list.
+void append_all(const IValue& to, const IValue& from, size_t times = 1) {
+  if (to.tag != from.tag) {
+    for (const IValue& item : items_of(from)) list_push(to, item);
+    return;
+  }
+  visit_list(to, [&](auto& v) {
+    using T = typename std::remove_reference_t<decltype(v)>::value_type;
+    const std::vector<T>& more = vector_of<T>(from);
+    const size_t n = more.size();
+    v.reserve(v.size() + n * times);
+    for (; times > 0; --times)
+      for (size_t i = 0; i < n; ++i) v.push_back(static_cast<T>(more[i]));
   });
-  return items;
 }
+
+IValue slice_of(const IValue& list, const SliceRange& r) {
+  return visit_list(list, [&](const auto& v) {
+    std::decay_t<decltype(v)> picked;
+    picked.reserve(static_cast<size_t>(r.count));
+    for (int64_t i = 0; i < r.count; ++i)
+      picked.push_back(v[static_cast<size_t>(r.start + i * r.step)]);
+    return as_list(std::move(picked));
+  });
+}
+
+template <class V> void sort_values(V& v, bool reverse) {
+  using T = typename V::value_type;
+  if constexpr (std::is_arithmetic_v<T>) {
+    reverse ? std::stable_sort(v.begin(), v.end(), std::greater<T>())
+            : std::stable_sort(v.begin(), v.end());
+  } else {
+    std::vector<IValue> items(v.begin(), v.end());
+    std::stable_sort(items.begin(), items.end(), [&](const IValue& a, const IValue& b) {
+      return reverse ? less(b, a) : less(a, b);
+    });
+    for (size_t i = 0; i < items.size(); ++i) v[i] = item_as<T>(items[i]);
+  }
+}
+void sort_list(const IValue& list, bool reverse) {
+  visit_list(list, [&](auto& v) { sort_values(v, reverse); });
+}
+
 int64_t find_item(const IValue& list, const IValue& item) {
+  if (list.tag == IValue::Tag::IntList && item.tag == IValue::Tag::Int) {
+    const std::vector<int64_t>& v = list.toIntList();
+    const auto found = std::find(v.begin(), v.end(), item.bits.i);
+    return found == v.end() ? -1 : found - v.begin();
+  }
   for (size_t i = 0; i < list_size(list); ++i)
     if (values_equal(list_get(list, i), item)) return int64_t(i);
   return -1;
 }
 IValue extreme(const IValue& list, bool largest, const char* name) {
   TORCH_CHECK_VALUE(list_size(list) > 0, name, "() arg is an empty sequence");
+  if (list.tag == IValue::Tag::IntList) {
+    const std::vector<int64_t>& v = list.toIntList();
+    return IValue(largest ? *std::max_element(v.begin(), v.end())
+                          : *std::min_element(v.begin(), v.end()));
+  }
   IValue best = list_get(list, 0);
   for (size_t i = 1; i < list_size(list); ++i) {
     IValue item = list_get(list, i);
@@ -76,15 +138,11 @@ IValue extreme(const IValue& list, bool largest, const char* name) {
 }
 
 constexpr Entry kLists[] = {
-    {"aten::len.t(t[] a) -> int", [](IValue* a, size_t) { return IValue(size_of(a[0])); }},
-    {"aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)",
-     [](IValue* a, size_t) {
-       list_push(a[0], a[1]);
-       return a[0];
-     }},
+    {"aten::len.t(t[] a) -> int", list_length},
+    {"aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", list_append},
     {"aten::extend.t(t[](a!) self, t[] other) -> ()",
      [](IValue* a, size_t) {
-       for (const IValue& item : items_of(a[1])) list_push(a[0], item);
+       append_all(a[0], a[1]);
        return nothing();
      }},
     {"aten::insert.t(t[](a!) self, int idx, t(b -> *) el) -> ()",
@@ -135,53 +193,45 @@ constexpr Entry kLists[] = {
      }},
     {"aten::reverse.t(t[](a!) self) -> ()",
      [](IValue* a, size_t) {
-       std::vector<IValue> items = items_of(a[0]);
-       std::reverse(items.begin(), items.end());
-       replace(a[0], items);
+       visit_list(a[0], [](auto& v) { std::reverse(v.begin(), v.end()); });
        return nothing();
      }},
     {"aten::sort.t(t[](a!) self, bool reverse=False) -> ()",
      [](IValue* a, size_t) {
-       replace(a[0], sorted(a[0], a[1].toBool()));
+       sort_list(a[0], a[1].toBool());
        return nothing();
      }},
     {"aten::sorted.t(t[](a) input) -> t[]",
-     [](IValue* a, size_t) { return from_items(a[0], sorted(a[0], false)); }},
+     [](IValue* a, size_t) {
+       IValue sorted = copy_of(a[0]);
+       sort_list(sorted, false);
+       return sorted;
+     }},
     {"aten::copy.t(t[](a) self) -> t[]", [](IValue* a, size_t) { return copy_of(a[0]); }},
     {"aten::list.t(t[] l) -> t[]", [](IValue* a, size_t) { return copy_of(a[0]); }},
-    {"aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)",
-     [](IValue* a, size_t) {
-       list_set(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"), a[2]);
-       return a[0];
-     }},
+    {"aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)", list_set_item},
     {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)", list_item},
     {"aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]",
      [](IValue* a, size_t) {
-       const SliceRange r = slice_range(size_of(a[0]), a[1], a[2], a[3]);
-       IValue picked = new_list_like(a[0]);
-       for (int64_t i = 0; i < r.count; ++i)
-         list_push(picked, list_get(a[0], size_t(r.start + i * r.step)));
-       return picked;
+       return slice_of(a[0], slice_range(size_of(a[0]), a[1], a[2], a[3]));
      }},
     {"aten::add.t(t[] a, t[] b) -> t[]",
      [](IValue* a, size_t) {
        IValue both = copy_of(a[0]);
-       for (const IValue& item : items_of(a[1])) list_push(both, item);
+       append_all(both, a[1]);
        return both;
      }},
     {"aten::add_.t(t[](a!) self, t[] b) -> t[](a!)",
      [](IValue* a, size_t) {
-       for (const IValue& item : items_of(a[1])) list_push(a[0], item);
+       append_all(a[0], a[1]);
        return a[0];
      }},
     {"aten::mul.left_t(t[] l, int n) -> t[]",
      [](IValue* a, size_t) {
        IValue out = new_list_like(a[0]);
-       const std::vector<IValue> items = items_of(a[0]);
-       const int64_t n = a[1].toInt();
-       TORCH_CHECK(n <= 0 || items.size() <= (size_t(1) << 32) / size_t(n), "list is too long");
-       for (int64_t i = 0; i < n; ++i)
-         for (const IValue& item : items) list_push(out, item);
+       const int64_t n = std::max<int64_t>(a[1].toInt(), 0);
+       TORCH_CHECK(n == 0 || list_size(a[0]) <= (size_t(1) << 32) / size_t(n), "list is too long");
+       append_all(out, a[0], size_t(n));
        return out;
      }},
     {"aten::eq.t_list(t[] a, t[] b) -> bool",
@@ -302,22 +352,16 @@ IValue list_of(const std::vector<IValue>& items) {
 }
 IValue copy_dict(const Dict& dict) {
   auto copy = c10::make_intrusive<Dict>();
-  for (const auto& [key, value] : dict.entries) copy->set(key, value);
+  for (const auto& [key, value] : dict) copy->set(key, value);
   return IValue::opaque(std::move(copy));
 }
 
 constexpr Entry kDicts[] = {
     {"aten::len.Dict(Dict(k, t) self) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(dict_of(a[0]).entries.size())); }},
-    {"aten::__getitem__.Dict(Dict(k, t) self, k key) -> t(*)",
-     [](IValue* a, size_t) { return lookup(dict_of(a[0]), a[1]); }},
-    {"aten::_set_item.Dict(Dict(k, t)(a!) l, k(b -> *) idx, t(c -> *) v) -> ()",
-     [](IValue* a, size_t) {
-       dict_of(a[0]).set(a[1], a[2]);
-       return nothing();
-     }},
-    {"aten::__contains__.Dict(Dict(k, t) dict, k key) -> bool",
-     [](IValue* a, size_t) { return IValue(dict_of(a[0]).find(a[1]) != nullptr); }},
+     [](IValue* a, size_t) { return IValue(int64_t(dict_of(a[0]).size())); }},
+    {"aten::__getitem__.Dict(Dict(k, t) self, k key) -> t(*)", dict_item},
+    {"aten::_set_item.Dict(Dict(k, t)(a!) l, k(b -> *) idx, t(c -> *) v) -> ()", dict_set_item},
+    {"aten::__contains__.Dict(Dict(k, t) dict, k key) -> bool", dict_contains},
     {"aten::get.default(Dict(k, t) self, k key, t default_value) -> t(*)",
      [](IValue* a, size_t) {
        const IValue* found = dict_of(a[0]).find(a[1]);
@@ -350,8 +394,8 @@ constexpr Entry kDicts[] = {
     {"aten::popitem.Dict(Dict(k, t)(a!) self) -> ((k, t))",
      [](IValue* a, size_t) {
        Dict& dict = dict_of(a[0]);
-       TORCH_CHECK_INDEX(!dict.entries.empty(), "popitem(): dictionary is empty");
-       const auto entry = dict.entries.back();
+       TORCH_CHECK_INDEX(dict.size() > 0, "popitem(): dictionary is empty");
+       const std::pair<IValue, IValue> entry = dict.last();
        dict.erase(entry.first);
        return make_tuple({entry.first, entry.second});
      }},
@@ -368,26 +412,30 @@ constexpr Entry kDicts[] = {
      }},
     {"aten::update.Dict(Dict(k, t)(a!) self, Dict(k, t)(a!) to_add) -> ()",
      [](IValue* a, size_t) {
-       const auto added = dict_of(a[1]).entries;
-       for (const auto& [key, value] : added) dict_of(a[0]).set(key, value);
+       // Into itself it changes nothing.
+       if (a[0].ref.get() == a[1].ref.get()) return nothing();
+       for (const auto& [key, value] : dict_of(a[1])) dict_of(a[0]).set(key, value);
        return nothing();
      }},
     {"aten::keys.Dict(Dict(k, t) self) -> k[](*)",
      [](IValue* a, size_t) {
        std::vector<IValue> items;
-       for (const auto& entry : dict_of(a[0]).entries) items.push_back(entry.first);
+       items.reserve(dict_of(a[0]).size());
+       for (const auto& entry : dict_of(a[0])) items.push_back(entry.first);
        return list_of(items);
      }},
     {"aten::values.Dict(Dict(k, t) self) -> t[](*)",
      [](IValue* a, size_t) {
        std::vector<IValue> items;
-       for (const auto& entry : dict_of(a[0]).entries) items.push_back(entry.second);
+       items.reserve(dict_of(a[0]).size());
+       for (const auto& entry : dict_of(a[0])) items.push_back(entry.second);
        return list_of(items);
      }},
     {"aten::items.Dict(Dict(k, t) self) -> ((k, t)[])",
      [](IValue* a, size_t) {
        std::vector<IValue> items;
-       for (const auto& entry : dict_of(a[0]).entries)
+       items.reserve(dict_of(a[0]).size());
+       for (const auto& entry : dict_of(a[0]))
          items.push_back(make_tuple({entry.first, entry.second}));
        return IValue(std::move(items));
      }},

@@ -142,15 +142,33 @@ bool has_complex(const Combination& c) {
 
 } // namespace
 
+IValue not_of(IValue* a, size_t) { return IValue(!a[0].toBool()); }
+
 Fast fast_op_of(BuiltinFn builtin) {
   constexpr std::pair<BuiltinFn, Fast> kOps[] = {
-      {add, Fast::Add},       {sub, Fast::Sub}, {mul, Fast::Mul}, {floordiv, Fast::FloorDiv},
-      {remainder, Fast::Mod}, {div, Fast::Div}, {eq, Fast::Eq},   {ne, Fast::Ne},
-      {lt, Fast::Lt},         {gt, Fast::Gt},   {le, Fast::Le},   {ge, Fast::Ge},
+      {add, Fast::Add},
+      {sub, Fast::Sub},
+      {mul, Fast::Mul},
+      {floordiv, Fast::FloorDiv},
+      {remainder, Fast::Mod},
+      {div, Fast::Div},
+      {eq, Fast::Eq},
+      {ne, Fast::Ne},
+      {lt, Fast::Lt},
+      {gt, Fast::Gt},
+      {le, Fast::Le},
+      {ge, Fast::Ge},
+      {not_of, Fast::Not},
+      {list_item, Fast::Item},
+      {list_set_item, Fast::SetItem},
+      {list_append, Fast::Append},
+      {list_length, Fast::Length},
+      {dict_item, Fast::DictItem},
+      {dict_set_item, Fast::SetDictItem},
+      {dict_contains, Fast::DictContains},
   };
   for (const auto& [fn, op] : kOps)
     if (fn == builtin) return op;
-  if (builtin == list_item) return Fast::Item;
   return Fast::None;
 }
 
@@ -265,8 +283,7 @@ void add_bits(Builtins& out) {
                  [](IValue* a, size_t) { return IValue(a[0].toComplexDouble().real_); }});
   out.push_back({"aten::imag.complex(complex a) -> float",
                  [](IValue* a, size_t) { return IValue(a[0].toComplexDouble().imag_); }});
-  out.push_back({"aten::__not__(bool self) -> bool",
-                 [](IValue* a, size_t) { return IValue(!a[0].toBool()); }});
+  out.push_back({"aten::__not__(bool self) -> bool", not_of});
   out.push_back({"aten::bitwise_not.int(int self) -> int",
                  [](IValue* a, size_t) { return IValue(~a[0].toInt()); }});
 }

@@ -1,7 +1,9 @@
-// The short form of instructions that work on numbers: operands lie in the instruction, results go
-// to their register without a stack, and a comparison whose result only a jump reads is one step
-// with it. check() makes the steps; an instruction without a short form runs as it is.
+// The short form of instructions that work on numbers, lists, dictionaries and slots: operands lie
+// in the instruction, results go to their register without a stack, and a comparison whose result
+// only a jump reads is one step with it. check() makes the steps; an instruction without a short
+// form runs as it is.
 #pragma once
+#include <torch/csrc/jit/lists.h>
 #include <torch/csrc/jit/program.h>
 
 namespace torch::jit {
@@ -94,28 +96,73 @@ template <class T> inline bool compare(Fast op, T a, T b) {
 
 inline bool is_comparison(Fast op) { return op >= Fast::Eq && op <= Fast::Ge; }
 
-// list[i] of numbers; false for other lists, and for an index outside, which the builtin reports.
-inline bool list_step(const IValue& list, const IValue& index, IValue& out) {
+// The place of list[i]; false where the index is no integer or lies outside.
+inline bool place_in(size_t n, const IValue& index, size_t& place) {
   if (index.tag != IValue::Tag::Int) return false;
-  const auto at = [&](size_t n, int64_t* i) {
-    *i = index.bits.i < 0 ? index.bits.i + int64_t(n) : index.bits.i;
-    return *i >= 0 && *i < int64_t(n);
+  const int64_t i = index.bits.i < 0 ? index.bits.i + int64_t(n) : index.bits.i;
+  place = static_cast<size_t>(i);
+  return i >= 0 && i < int64_t(n);
+}
+
+// list[i]; false for lists of other kinds, and for an index outside, which the builtin reports.
+inline bool item_step(const IValue& list, const IValue& index, IValue& out) {
+  size_t i = 0;
+  const auto take = [&](const auto& items) {
+    if (!place_in(items.size(), index, i)) return false;
+    using T = typename std::decay_t<decltype(items)>::value_type;
+    if constexpr (std::is_arithmetic_v<T>)
+      put(out, static_cast<T>(items[i]));
+    else
+      out = IValue(items[i]); // the copy is made before `out`, which may be the list, is dropped
+    return true;
   };
-  int64_t i = 0;
-  if (list.tag == IValue::Tag::IntList) {
-    const std::vector<int64_t>& items = list.toIntList();
-    if (!at(items.size(), &i)) return false;
-    put(out, items[size_t(i)]);
-    return true;
+  switch (list.tag) {
+  case IValue::Tag::IntList:
+    return take(vector_of<int64_t>(list));
+  case IValue::Tag::DoubleList:
+    return take(vector_of<double>(list));
+  case IValue::Tag::BoolList:
+    return take(vector_of<bool>(list));
+  case IValue::Tag::TensorList:
+    return take(vector_of<at::Tensor>(list));
+  case IValue::Tag::List:
+    return take(vector_of<IValue>(list));
+  default:
+    return false;
   }
-  if (list.tag == IValue::Tag::DoubleList) {
-    using Items = IValue::Holder<std::vector<double>>;
-    const std::vector<double>& items = static_cast<const Items*>(list.ref.get())->value;
-    if (!at(items.size(), &i)) return false;
-    put(out, items[size_t(i)]);
+}
+
+// Gives f the vector of a list and a value as its item; false where the value is of another kind.
+template <class F> bool with_item(const IValue& list, const IValue& value, F&& f) {
+  using Tag = IValue::Tag;
+  if (list.tag == Tag::IntList && value.tag == Tag::Int)
+    return f(vector_of<int64_t>(list), value.bits.i);
+  if (list.tag == Tag::DoubleList && value.tag == Tag::Double)
+    return f(vector_of<double>(list), value.bits.d[0]);
+  if (list.tag == Tag::BoolList && value.tag == Tag::Bool)
+    return f(vector_of<bool>(list), value.bits.i != 0);
+  if (list.tag == Tag::TensorList && value.tag == Tag::Tensor)
+    return f(vector_of<at::Tensor>(list), value.toTensor());
+  return list.tag == Tag::List && f(vector_of<IValue>(list), value);
+}
+
+inline bool append_step(const IValue& list, const IValue& value) {
+  return with_item(list, value, [](auto& items, const auto& item) {
+    items.push_back(item);
     return true;
-  }
-  return false;
+  });
+}
+
+inline bool set_item_step(const IValue& list, const IValue& index, const IValue& value) {
+  return with_item(list, value, [&](auto& items, const auto& item) {
+    size_t i = 0;
+    if (!place_in(items.size(), index, i)) return false;
+    // What stood there goes when the list is whole again: its end may run anything.
+    using T = typename std::decay_t<decltype(items)>::value_type;
+    [[maybe_unused]] const T old = std::move(items[i]);
+    items[i] = item;
+    return true;
+  });
 }
 
 } // namespace torch::jit

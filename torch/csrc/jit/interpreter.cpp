@@ -74,13 +74,6 @@ void spread(Stack& stack, const IValue& value, size_t wanted) {
   for (size_t i = 0; i < found; ++i) stack.push_back(tuple ? tuple->items[i] : list_get(value, i));
 }
 
-void make_list(Stack& stack, size_t n, const Type& element) {
-  const std::vector<IValue> items = take_top(stack, n);
-  IValue list = new_list(element);
-  for (const IValue& item : items) list_push(list, item);
-  stack.push_back(std::move(list));
-}
-
 void make_dict(Stack& stack, size_t n) {
   const std::vector<IValue> items = take_top(stack, n);
   auto dict = c10::make_intrusive<Dict>();
@@ -184,10 +177,6 @@ void perform(const Function& f, const Instruction& in, Stack& stack) {
   case Opcode::Builtin:
     call_builtin(in, stack);
     break;
-  case Opcode::MakeTuple:
-    stack.push_back(make_tuple(take_top(stack, in.inputs),
-                               in.target < 0 ? nullptr : f.types[size_t(in.target)]));
-    break;
   case Opcode::UnpackTuple:
   case Opcode::UnpackList: {
     const IValue whole = std::move(stack.back());
@@ -195,15 +184,6 @@ void perform(const Function& f, const Instruction& in, Stack& stack) {
     spread(stack, whole, in.outputs);
     break;
   }
-  case Opcode::TupleItem: {
-    const IValue tuple = std::move(stack.back());
-    const std::vector<IValue>& items = need<Tuple>(tuple, "tuple").items;
-    stack.back() = items[checked_index(in.target, items.size(), "tuple")];
-    break;
-  }
-  case Opcode::MakeList:
-    make_list(stack, in.inputs, *f.types[size_t(in.target)]);
-    break;
   case Opcode::MakeDict:
     make_dict(stack, in.inputs);
     break;
@@ -211,22 +191,6 @@ void perform(const Function& f, const Instruction& in, Stack& stack) {
     TORCH_CHECK(f.types[size_t(in.target)]->cls, "cannot make an object of type ",
                 f.types[size_t(in.target)]->name);
     stack.push_back(make<Object>(f.types[size_t(in.target)]->cls));
-    break;
-  case Opcode::GetSlot: {
-    const IValue holder = std::move(stack.back());
-    const Object& object = need<Object>(holder, "object");
-    stack.back() = object.slots.at(size_t(in.target));
-    break;
-  }
-  case Opcode::SetSlot: {
-    Object& object = need<Object>(stack[stack.size() - 2], "object");
-    object.slots.at(size_t(in.target)) = std::move(stack.back());
-    ++object.version;
-    stack.resize(stack.size() - 2);
-    break;
-  }
-  case Opcode::Call:
-    called(f, in).run(stack);
     break;
   case Opcode::CallMethod:
     call_method(stack, in.inputs, f.names[size_t(in.target)]);
@@ -295,6 +259,11 @@ inline const IValue& operand_ref(const Function& f, int32_t o, const IValue* reg
 }
 constexpr uint16_t kFewInputs = 4;
 
+// Empties a register that was read for the last time.
+inline void drop(int32_t operand, IValue* registers) {
+  if (operand >= 0 && operand & 1) registers[operand >> 1] = IValue();
+}
+
 // An operator of a known signature. Its arguments stay where they are; registers that were read for
 // the last time are emptied behind it.
 inline void call_operator(const Function& f, const Instruction& in, IValue* registers) {
@@ -306,8 +275,7 @@ inline void call_operator(const Function& f, const Instruction& in, IValue* regi
     if (C10_UNLIKELY(!arguments[i]->isTensor())) not_a_tensor(in, i, *arguments[i]);
   }
   IValue result = in.direct(*in.entry, arguments);
-  for (uint16_t i = 0; i < in.inputs; ++i)
-    if (operand[i] >= 0 && operand[i] & 1) registers[operand[i] >> 1] = IValue();
+  for (uint16_t i = 0; i < in.inputs; ++i) drop(operand[i], registers);
   if (operand[in.inputs] >= 0) registers[operand[in.inputs]] = std::move(result);
 }
 
@@ -320,7 +288,8 @@ inline bool list_of_integers(const Function& f, const Instruction& in, IValue* r
     if (item.tag != IValue::Tag::Int) return false;
     items.push_back(item.bits.i);
   }
-  registers[operand[in.inputs]] = IValue(at::IntArrayRef(items.data(), items.size()));
+  const int32_t out = operand[in.inputs];
+  if (out >= 0) registers[out] = IValue(at::IntArrayRef(items.data(), items.size()));
   return true;
 }
 
@@ -336,24 +305,132 @@ inline bool spread_integers(const Function& f, const Instruction& in, IValue* re
   return true;
 }
 
-// What needs no stack: operators of known signatures, lists of integers, builtins of few inputs and
-// one output. False for any other instruction.
-inline bool run_directly(const Function& f, const Instruction& in, IValue* registers) {
+// The one output of an instruction; -1 where nobody reads it.
+inline void put_output(const Function& f, const Instruction& in, IValue* registers, IValue value) {
+  const int32_t out = f.operands[size_t(in.first) + in.inputs];
+  if (out >= 0) registers[out] = std::move(value);
+}
+
+inline void take_all(const Function& f, const Instruction& in, IValue* registers, IValue* to) {
   const int32_t* operand = f.operands.data() + in.first;
+  for (uint16_t i = 0; i < in.inputs; ++i) to[i] = take_operand(f, operand[i], registers);
+}
+
+inline std::vector<IValue> inputs_of(const Function& f, const Instruction& in, IValue* registers) {
+  std::vector<IValue> out(in.inputs);
+  take_all(f, in, registers, out.data());
+  return out;
+}
+
+// object.slot, and items of tuples: the holder stays in its register.
+inline void read_slot(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t holder = f.operands[size_t(in.first)];
+  const Object& object = need<Object>(operand_ref(f, holder, registers), "object");
+  IValue value = object.slots.at(size_t(in.target));
+  drop(holder, registers);
+  put_output(f, in, registers, std::move(value));
+}
+inline void write_slot(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t* operand = f.operands.data() + in.first;
+  const IValue holder = take_operand(f, operand[0], registers);
+  Object& object = need<Object>(holder, "object");
+  // What the slot held goes when the object is whole again: its end may run anything.
+  const IValue before =
+      std::exchange(object.slots.at(size_t(in.target)), take_operand(f, operand[1], registers));
+  ++object.version;
+}
+inline void read_item(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t holder = f.operands[size_t(in.first)];
+  const std::vector<IValue>& items = need<Tuple>(operand_ref(f, holder, registers), "tuple").items;
+  IValue value = items[checked_index(in.target, items.size(), "tuple")];
+  drop(holder, registers);
+  put_output(f, in, registers, std::move(value));
+}
+
+// a, b = tuple
+inline bool spread_tuple(const Function& f, const Instruction& in, IValue* registers) {
+  const int32_t* operand = f.operands.data() + in.first;
+  const IValue whole = operand_ref(f, operand[0], registers);
+  const Tuple* tuple = as<Tuple>(whole);
+  if (tuple == nullptr || tuple->items.size() != in.outputs) return false;
+  drop(operand[0], registers);
+  for (uint16_t i = 0; i < in.outputs; ++i)
+    if (operand[1 + i] >= 0) registers[operand[1 + i]] = tuple->items[i];
+  return true;
+}
+
+inline bool make_list_directly(const Function& f, const Instruction& in, IValue* registers) {
+  const Type& element = *f.types[size_t(in.target)];
+  if (element.kind == Type::Kind::Int && list_of_integers(f, in, registers)) return true;
+  const int32_t* operand = f.operands.data() + in.first;
+  IValue list = new_list(element);
+  for (uint16_t i = 0; i < in.inputs; ++i) list_push(list, operand_ref(f, operand[i], registers));
+  for (uint16_t i = 0; i < in.inputs; ++i) drop(operand[i], registers);
+  put_output(f, in, registers, std::move(list));
+  return true;
+}
+
+// Inputs side by side without a count of their references: the registers keep them meanwhile.
+struct Lent {
+  Lent(const Function& f, const Instruction& in, const IValue* registers) {
+    const int32_t* operand = f.operands.data() + in.first;
+    for (uint16_t i = 0; i < in.inputs; ++i) {
+      const IValue& value = operand_ref(f, operand[i], registers);
+      values[i].tag = value.tag;
+      values[i].bits = value.bits;
+      values[i].ref = c10::intrusive_ptr<c10::intrusive_ptr_target>::reclaim(value.ref.get());
+    }
+  }
+  ~Lent() {
+    for (IValue& value : values) value.ref.release();
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  IValue values[kFewInputs];
+};
+
+inline bool run_builtin(const Function& f, const Instruction& in, IValue* registers) {
+  if (in.inputs > kFewInputs || in.outputs > 1) return false;
+  Lent arguments(f, in, registers);
+  IValue result = in.builtin(arguments.values, in.inputs);
+  for (uint16_t i = 0; i < in.inputs; ++i) drop(f.operands[size_t(in.first) + i], registers);
+  if (in.outputs == 1) put_output(f, in, registers, std::move(result));
+  return true;
+}
+
+// What needs no stack: operators of known signatures, parts of values and values of parts, builtins
+// of few inputs. False for any other instruction.
+inline bool run_directly(const Function& f, const Instruction& in, IValue* registers) {
   if (in.direct != nullptr) {
     call_operator(f, in, registers);
     return true;
   }
-  if (in.op == Opcode::UnpackList) return spread_integers(f, in, registers);
-  if (in.outputs != 1 || operand[in.inputs] < 0) return false;
-  if (in.op == Opcode::MakeList)
-    return f.types[size_t(in.target)]->kind == Type::Kind::Int &&
-           list_of_integers(f, in, registers);
-  if (in.op != Opcode::Builtin || in.inputs > kFewInputs) return false;
-  IValue arguments[kFewInputs];
-  for (uint16_t i = 0; i < in.inputs; ++i) arguments[i] = take_operand(f, operand[i], registers);
-  registers[operand[in.inputs]] = in.builtin(arguments, in.inputs);
-  return true;
+  switch (in.op) {
+  case Opcode::Builtin:
+    return run_builtin(f, in, registers);
+  case Opcode::GetSlot:
+    read_slot(f, in, registers);
+    return true;
+  case Opcode::SetSlot:
+    write_slot(f, in, registers);
+    return true;
+  case Opcode::TupleItem:
+    read_item(f, in, registers);
+    return true;
+  case Opcode::MakeTuple:
+    put_output(f, in, registers,
+               make_tuple(inputs_of(f, in, registers),
+                          in.target < 0 ? nullptr : f.types[size_t(in.target)]));
+    return true;
+  case Opcode::MakeList:
+    return make_list_directly(f, in, registers);
+  case Opcode::UnpackTuple:
+    return spread_tuple(f, in, registers);
+  case Opcode::UnpackList:
+    return spread_integers(f, in, registers);
+  default:
+    return false;
+  }
 }
 
 // Loops may have no end: every so many turns the program may ask for one (Ctrl-C). `turns` counts
@@ -361,6 +438,77 @@ inline bool run_directly(const Function& f, const Instruction& in, IValue* regis
 inline void count_turn(uint32_t& turns) {
   constexpr uint32_t kTurnsBetweenPolls = 1024;
   if (++turns % kTurnsBetweenPolls == 0) at::check_interrupt();
+}
+
+inline bool run_dict(const Function& f, const Step& step, IValue* registers) {
+  Dict* dict = as<Dict>(operand_ref(f, step.a, registers));
+  if (dict == nullptr) return false;
+  const IValue& key = operand_ref(f, step.b, registers);
+  if (step.op == Fast::SetDictItem) {
+    dict->set(key, operand_ref(f, step.c, registers));
+    drop(step.c, registers);
+    drop(step.b, registers);
+    drop(step.a, registers);
+    return true;
+  }
+  const IValue* found = dict->find(key);
+  if (step.op == Fast::DictContains) {
+    put(registers[step.out], found != nullptr);
+    return true;
+  }
+  if (found == nullptr) return false; // the builtin reports it
+  IValue value = *found;
+  registers[step.out] = std::move(value);
+  return true;
+}
+
+// A step with a part of a value; false where the instruction itself must run.
+inline bool run_part(const Function& f, const Step& step, IValue* registers) {
+  const IValue& a = operand_ref(f, step.a, registers);
+  switch (step.op) {
+  case Fast::Not:
+    if (a.tag != IValue::Tag::Bool) return false;
+    put(registers[step.out], a.bits.i == 0);
+    return true;
+  case Fast::Length:
+    if (!is_list(a)) return false;
+    put(registers[step.out], static_cast<int64_t>(list_size(a)));
+    return true;
+  case Fast::Item:
+    return item_step(a, operand_ref(f, step.b, registers), registers[step.out]);
+  case Fast::Append:
+    if (step.out >= 0 || !append_step(a, operand_ref(f, step.b, registers))) return false;
+    break;
+  case Fast::SetItem:
+    if (step.out >= 0 ||
+        !set_item_step(a, operand_ref(f, step.b, registers), operand_ref(f, step.c, registers)))
+      return false;
+    drop(step.c, registers);
+    break;
+  case Fast::GetSlot: {
+    const Object* object = as<Object>(a);
+    if (object == nullptr || size_t(step.b) >= object->slots.size()) return false;
+    IValue value = object->slots[size_t(step.b)];
+    drop(step.a, registers);
+    registers[step.out] = std::move(value);
+    return true;
+  }
+  case Fast::SetSlot: {
+    Object* object = as<Object>(a);
+    if (object == nullptr || size_t(step.c) >= object->slots.size()) return false;
+    ++object->version;
+    // What the slot held goes last: its end may run anything.
+    const IValue old =
+        std::exchange(object->slots[size_t(step.c)], take_operand(f, step.b, registers));
+    drop(step.a, registers);
+    return true;
+  }
+  default:
+    return run_dict(f, step, registers);
+  }
+  drop(step.b, registers);
+  drop(step.a, registers);
+  return true;
 }
 
 // A step with numbers; false where the instruction itself must run. `at` moves on by jumps.
@@ -385,13 +533,12 @@ inline bool run_step(const Function& f, const Step& step, IValue* registers, siz
       out.bits = a.bits;
     }
     return true;
-  case Fast::Item:
-    return list_step(a, operand_ref(f, step.b, registers), registers[step.out]);
   case Fast::None:
     return false;
   default:
     break;
   }
+  if (step.op >= Fast::Not) return run_part(f, step, registers);
   const IValue& b = operand_ref(f, step.b, registers);
   const bool integers = a.tag == IValue::Tag::Int && b.tag == IValue::Tag::Int;
   if (!integers && (!holds_number(a) || !holds_number(b))) return false;
@@ -445,10 +592,32 @@ void Function::run(Stack& stack) {
   TORCH_CHECK(defined, "the scripted function '", name, "' has no code");
   TORCH_INTERNAL_ASSERT(stack.size() >= inputs, name);
   Frame frame(register_file(), registers);
-  IValue* const regs = frame.registers;
   const size_t base = stack.size() - inputs;
-  for (size_t i = 0; i < inputs; ++i) regs[i] = std::move(stack[base + i]);
+  for (size_t i = 0; i < inputs; ++i) frame.registers[i] = std::move(stack[base + i]);
   stack.resize(base);
+  execute(frame.registers, stack, nullptr);
+}
+
+// A call from other scripted code: arguments and result go from register to register.
+void Function::call(const Function& caller, const Instruction& in, IValue* registers,
+                    Stack& stack) {
+  TORCH_CHECK(inputs == in.inputs, "'", name, "' takes ", inputs, " arguments, not ", in.inputs);
+  TORCH_CHECK(defined, "the scripted function '", name, "' has no code");
+  IValue result;
+  bool is_one = false;
+  {
+    Frame frame(register_file(), this->registers);
+    take_all(caller, in, registers, frame.registers);
+    is_one = execute(frame.registers, stack, in.outputs == 1 ? &result : nullptr);
+  }
+  if (is_one)
+    put_output(caller, in, registers, std::move(result));
+  else
+    pop_outputs(caller, in, registers, stack);
+}
+
+bool Function::execute(IValue* regs, Stack& stack, IValue* result) {
+  const size_t base = stack.size();
   size_t at = 0;
   uint32_t turns = 0;
   // After an error no instruction is left to end the blocks that changed the gradient mode.
@@ -458,8 +627,16 @@ void Function::run(Stack& stack) {
       if (run_step(*this, steps[at], regs, at, turns)) continue;
       const Instruction& in = code[at];
       if (run_directly(*this, in, regs)) continue;
+      if (in.op == Opcode::Call) {
+        functions[size_t(in.target)]->call(*this, in, regs, stack);
+        continue;
+      }
+      if (in.op == Opcode::Return && in.inputs == 1 && result != nullptr) {
+        *result = take_operand(*this, operands[size_t(in.first)], regs);
+        return true;
+      }
       push_inputs(*this, in, regs, stack);
-      if (in.op == Opcode::Return) return;
+      if (in.op == Opcode::Return) return false;
       if (in.op != Opcode::Move) perform(*this, in, stack);
       pop_outputs(*this, in, regs, stack);
     }
@@ -467,123 +644,6 @@ void Function::run(Stack& stack) {
     stack.resize(base);
     c10::tls_autograd_state.grad_mode = grad_mode;
     rethrow_at(place_text(*this, code[at]));
-  }
-}
-
-namespace {
-
-void check_instruction(const Function& f, const Instruction& in) {
-  auto within = [&](int64_t index, size_t size) {
-    TORCH_CHECK(index >= 0 && size_t(index) < size, "malformed code of '", f.name, "'");
-  };
-  if (in.inputs + in.outputs > 0) {
-    within(in.first, f.operands.size());
-    within(int64_t(in.first) + in.inputs + in.outputs - 1, f.operands.size());
-  }
-  for (uint16_t i = 0; i < in.inputs + in.outputs; ++i) {
-    const int32_t o = f.operands[size_t(in.first) + i];
-    if (i >= in.inputs) {
-      if (o >= 0) within(o, f.registers);
-    } else if (o < 0) {
-      within(-1 - int64_t(o), f.constants.size());
-    } else {
-      within(o >> 1, f.registers);
-    }
-  }
-  switch (in.op) {
-  case Opcode::Operator:
-    TORCH_CHECK(in.entry, "malformed code of '", f.name, "'");
-    break;
-  case Opcode::Builtin:
-    TORCH_CHECK(in.builtin, "malformed code of '", f.name, "'");
-    break;
-  case Opcode::Jump:
-    within(in.target, f.code.size());
-    break;
-  case Opcode::JumpIfNot:
-    TORCH_CHECK(in.inputs == 1, "malformed code of '", f.name, "'");
-    within(in.target, f.code.size());
-    break;
-  case Opcode::Move:
-    TORCH_CHECK(in.inputs == in.outputs, "malformed code of '", f.name, "'");
-    break;
-  case Opcode::MakeTuple:
-    if (in.target >= 0) within(in.target, f.types.size());
-    break;
-  case Opcode::MakeList:
-  case Opcode::NewObject:
-  case Opcode::Cast:
-    within(in.target, f.types.size());
-    break;
-  case Opcode::IsInstance:
-    within(int64_t(in.target) + in.count - 1, f.types.size());
-    break;
-  case Opcode::Call:
-  case Opcode::Fork:
-    within(in.target, f.functions.size());
-    break;
-  case Opcode::CallMethod:
-    within(in.target, f.names.size());
-    break;
-  case Opcode::External:
-    within(in.target, f.externals.size());
-    break;
-  default:
-    break;
-  }
-}
-
-} // namespace
-
-void Function::check() {
-  TORCH_CHECK(!code.empty() && code.back().op == Opcode::Return && registers >= inputs,
-              "malformed code of '", name, "'");
-  for (Instruction& in : code) {
-    check_instruction(*this, in);
-    in.direct = nullptr;
-    // The number of inputs is that of the schema: a signature reads as many arguments as it has.
-    if (in.op == Opcode::Operator && in.outputs == 1 &&
-        in.inputs == in.entry->schema().arguments.size())
-      in.direct = direct_call_of(*in.entry);
-  }
-  make_steps();
-}
-
-void Function::make_steps() {
-  std::vector<int> reads(registers, 0);
-  std::vector<bool> is_target(code.size() + 1, false);
-  for (const Instruction& in : code) {
-    for (uint16_t i = 0; i < in.inputs; ++i) {
-      const int32_t o = operands[size_t(in.first) + i];
-      if (o >= 0) ++reads[size_t(o >> 1)];
-    }
-    if (in.op == Opcode::Jump || in.op == Opcode::JumpIfNot) is_target[size_t(in.target)] = true;
-  }
-  steps.assign(code.size(), Step());
-  for (size_t i = 0; i < code.size(); ++i) {
-    const Instruction& in = code[i];
-    const int32_t* operand = operands.data() + in.first;
-    Step& step = steps[i];
-    if (in.op == Opcode::Jump) {
-      step = {Fast::Jump, 0, 0, 0, in.target};
-      continue;
-    }
-    if (in.op == Opcode::JumpIfNot) {
-      step = {Fast::JumpIfNot, operand[0], 0, 0, in.target};
-      continue;
-    }
-    if (in.outputs != 1 || operand[in.inputs] < 0) continue;
-    if (in.op == Opcode::Move) step = {Fast::Move, operand[0], 0, operand[1], -1};
-    if (in.op != Opcode::Builtin || in.inputs != 2) continue;
-    const Fast op = fast_op_of(in.builtin);
-    if (op == Fast::None) continue;
-    step = {op, operand[0], operand[1], operand[2], -1};
-    if (!is_comparison(op) || i + 1 >= code.size()) continue;
-    const Instruction& next = code[i + 1];
-    if (next.op != Opcode::JumpIfNot || is_target[i + 1]) continue;
-    const int32_t read = operands[size_t(next.first)];
-    if (read >= 0 && read >> 1 == step.out && reads[size_t(step.out)] == 1)
-      step.target = next.target;
   }
 }
 

@@ -50,7 +50,8 @@ struct TORCH_API External : c10::intrusive_ptr_target {
   virtual void call(Stack& stack, size_t count) = 0;
 };
 
-// What the interpreter does itself with numbers (see fast.h); other values go to the builtin.
+// What the interpreter does itself with numbers and parts of values (see fast.h); where the values
+// are others than expected, the instruction itself runs.
 enum class Fast : uint8_t {
   None,
   Jump,
@@ -68,14 +69,24 @@ enum class Fast : uint8_t {
   Gt,
   Le,
   Ge,
+  Not,
   Item, // list[i]
+  SetItem,
+  Append,
+  Length, // of a list
+  DictItem,
+  SetDictItem,
+  DictContains,
+  GetSlot, // b: the slot
+  SetSlot, // c: the slot
 };
 TORCH_API Fast fast_op_of(BuiltinFn builtin);
 
 // The short form of an instruction. A comparison with a target is one with the jump behind it.
 struct Step {
   Fast op = Fast::None;
-  int32_t a = 0, b = 0, out = 0;
+  int32_t a = 0, b = 0, c = 0; // operands
+  int32_t out = -1;            // register; -1 where nobody reads the result
   int32_t target = -1;
 };
 
@@ -117,6 +128,10 @@ struct TORCH_API Function {
 
  private:
   void make_steps();
+  // From the first instruction to a Return, whose value goes to `result`; without it, or where
+  // there are several, they are left on the stack. True when `result` was set.
+  bool execute(at::IValue* regs, Stack& stack, at::IValue* result);
+  void call(const Function& caller, const Instruction& in, at::IValue* registers, Stack& stack);
 };
 
 // raise in scripted code. `cls` is the qualified name of the Python class, or empty.

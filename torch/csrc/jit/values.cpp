@@ -1,6 +1,5 @@
 // Containers of scripted programs and what every value can do: compare, hash, print.
-#include <torch/csrc/jit/values.h>
-
+#include <torch/csrc/jit/lists.h>
 #include <torch/csrc/jit/tasks.h>
 
 #include <algorithm>
@@ -56,85 +55,88 @@ size_t ValueHash::operator()(const IValue& v) const {
 }
 
 bool ValueEqual::operator()(const IValue& a, const IValue& b) const {
+  if (a.tag == Tag::String && b.tag == Tag::String) return a.toStringRef() == b.toStringRef();
+  if (a.tag == Tag::Int && b.tag == Tag::Int) return a.bits.i == b.bits.i;
   if (a.isTensor() && b.isTensor()) return a.ref.get() == b.ref.get();
   return values_equal(a, b);
 }
 
-const IValue* Dict::find(const IValue& key) const {
-  const auto found = places_.find(key);
-  return found == places_.end() ? nullptr : &entries[found->second].second;
+namespace {
+constexpr int32_t kFree = -1, kHole = -2; // of Dict's table
+constexpr size_t kNowhere = ~size_t(0);
+// Hashes of small integers differ in few bits.
+size_t first_place(size_t hash, size_t mask) {
+  return (hash * size_t(0x9E3779B97F4A7C15) >> 20) & mask;
 }
-void Dict::set(const IValue& key, IValue value) {
-  const auto [place, added] = places_.try_emplace(key, entries.size());
-  if (added) {
-    entries.emplace_back(key, std::move(value));
-  } else {
-    entries[place->second].second = std::move(value);
+} // namespace
+
+// The place in the table that holds the key, or kNowhere.
+size_t Dict::slot_of(const IValue& key, size_t hash) const {
+  if (table_.empty()) return kNowhere;
+  const size_t mask = table_.size() - 1;
+  for (size_t i = first_place(hash, mask);; i = (i + 1) & mask) {
+    const int32_t place = table_[i];
+    if (place == kFree) return kNowhere;
+    if (place == kHole) continue;
+    const Entry& entry = entries_[static_cast<size_t>(place)];
+    if (entry.hash == hash && ValueEqual()(entry.key, key)) return i;
   }
 }
+
+// Closes the holes, and makes a table that is at most half full after as many entries again.
+void Dict::rebuild() {
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), [](auto& e) { return !e.live; }),
+                 entries_.end());
+  TORCH_CHECK(entries_.size() < size_t(1) << 30, "a dictionary of scripted code is too large");
+  size_t size = 8;
+  while (size < 4 * entries_.size()) size *= 2;
+  table_.assign(size, kFree);
+  for (size_t n = 0; n < entries_.size(); ++n) {
+    size_t i = first_place(entries_[n].hash, size - 1);
+    while (table_[i] != kFree) i = (i + 1) & (size - 1);
+    table_[i] = static_cast<int32_t>(n);
+  }
+  used_ = entries_.size();
+}
+
+const IValue* Dict::find(const IValue& key) const {
+  const size_t slot = slot_of(key, ValueHash()(key));
+  return slot == kNowhere ? nullptr : &entries_[static_cast<size_t>(table_[slot])].value;
+}
+void Dict::set(const IValue& key, IValue value) {
+  const size_t hash = ValueHash()(key), known = slot_of(key, hash);
+  if (known != kNowhere) {
+    entries_[static_cast<size_t>(table_[known])].value = std::move(value);
+    return;
+  }
+  if (2 * (used_ + 1) > table_.size()) rebuild();
+  const size_t mask = table_.size() - 1;
+  size_t i = first_place(hash, mask);
+  while (table_[i] >= 0) i = (i + 1) & mask;
+  used_ += table_[i] == kFree;
+  table_[i] = static_cast<int32_t>(entries_.size());
+  entries_.push_back({key, std::move(value), hash, true});
+  ++live_;
+}
 bool Dict::erase(const IValue& key) {
-  const auto found = places_.find(key);
-  if (found == places_.end()) return false;
-  const size_t at = found->second;
-  places_.erase(found);
-  entries.erase(entries.begin() + static_cast<long>(at));
-  for (auto& [k, place] : places_)
-    if (place > at) --place;
+  const size_t slot = slot_of(key, ValueHash()(key));
+  if (slot == kNowhere) return false;
+  Entry& entry = entries_[static_cast<size_t>(table_[slot])];
+  table_[slot] = kHole;
+  // What the entry held may be the last reference to something large, or `key` itself.
+  const Entry removed = std::exchange(entry, Entry{IValue(), IValue(), 0, false});
+  --live_;
+  while (!entries_.empty() && !entries_.back().live) entries_.pop_back();
+  if (entries_.size() > 2 * live_ + 8) rebuild();
   return true;
 }
 void Dict::clear() {
-  entries.clear();
-  places_.clear();
+  entries_.clear();
+  table_.clear();
+  live_ = used_ = 0;
 }
 
 // ---- lists ------------------------------------------------------------------------------------
-namespace {
-
-// Calls f with the vector behind a list; the vectors of IValue are constant only to operators.
-template <class F> auto visit_list(const IValue& list, F&& f) {
-  auto vector = [&](auto* type) -> auto& {
-    using T = std::remove_pointer_t<decltype(type)>;
-    return static_cast<IValue::Holder<T>*>(list.ref.get())->value;
-  };
-  switch (list.tag) {
-  case Tag::IntList:
-    return f(vector(static_cast<std::vector<int64_t>*>(nullptr)));
-  case Tag::DoubleList:
-    return f(vector(static_cast<std::vector<double>*>(nullptr)));
-  case Tag::BoolList:
-    return f(vector(static_cast<std::vector<bool>*>(nullptr)));
-  case Tag::TensorList:
-    return f(vector(static_cast<std::vector<at::Tensor>*>(nullptr)));
-  case Tag::OptionalTensorList:
-    return f(vector(static_cast<std::vector<std::optional<at::Tensor>>*>(nullptr)));
-  case Tag::ScalarList:
-    return f(vector(static_cast<std::vector<c10::Scalar>*>(nullptr)));
-  case Tag::List:
-    return f(vector(static_cast<std::vector<IValue>*>(nullptr)));
-  default:
-    throw c10::TypeError(c10::str("expected a list but got a value of ", list.kind()));
-  }
-}
-
-template <class T> T item_as(const IValue& v) {
-  if constexpr (std::is_same_v<T, int64_t>)
-    return v.toInt();
-  else if constexpr (std::is_same_v<T, double>)
-    return v.toDouble();
-  else if constexpr (std::is_same_v<T, bool>)
-    return v.toBool();
-  else if constexpr (std::is_same_v<T, at::Tensor>)
-    return v.toTensor();
-  else if constexpr (std::is_same_v<T, std::optional<at::Tensor>>)
-    return v.isNone() ? std::nullopt : std::optional<at::Tensor>(v.toTensor());
-  else if constexpr (std::is_same_v<T, c10::Scalar>)
-    return v.toScalar();
-  else
-    return v;
-}
-
-} // namespace
-
 bool is_list(const IValue& v) { return (v.tag >= Tag::IntList && v.tag <= Tag::List); }
 
 IValue new_list(const Type& element) {
@@ -214,8 +216,8 @@ bool sequences_equal(const std::vector<IValue>& a, const std::vector<IValue>& b)
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), values_equal);
 }
 bool dicts_equal(const Dict& a, const Dict& b) {
-  if (a.entries.size() != b.entries.size()) return false;
-  for (const auto& [key, value] : a.entries) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [key, value] : a) {
     const IValue* other = b.find(key);
     if (!other || !values_equal(value, *other)) return false;
   }
@@ -373,7 +375,7 @@ std::string boxed_text(const IValue& v) {
     return joined("(", t->items, t->items.size() == 1 ? ",)" : ")", item_text);
   }
   if (const Dict* d = as<Dict>(v)) {
-    return joined("{", d->entries, "}",
+    return joined("{", *d, "}",
                   [](const auto& e) { return item_text(e.first) + ": " + item_text(e.second); });
   }
   if (const EnumValue* e = as<EnumValue>(v))
@@ -460,7 +462,7 @@ bool boxed_matches(const IValue& v, const Type& type) {
   case K::Dict: {
     const Dict* dict = as<Dict>(v);
     if (!dict) return false;
-    for (const auto& [key, value] : dict->entries)
+    for (const auto& [key, value] : *dict)
       if (!is_instance(key, *type.inner[0]) || !is_instance(value, *type.inner[1])) return false;
     return true;
   }

@@ -5,6 +5,8 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <typeinfo>
 #include <unordered_map>
 #include <vector>
 
@@ -80,7 +82,8 @@ struct TORCH_API ValueEqual {
   bool operator()(const IValue& a, const IValue& b) const;
 };
 
-// Keeps the order of insertion, as Python's does.
+// Keeps the order of insertion, as Python's does: entries in that order, and a table of their
+// places by hash. A removed entry stays behind as a hole until holes are half of the entries.
 struct TORCH_API Dict final : Boxed {
   static constexpr Kind kKind = Kind::Dict;
   Dict() : Boxed(kKind) {}
@@ -88,10 +91,44 @@ struct TORCH_API Dict final : Boxed {
   void set(const IValue& key, IValue value);
   bool erase(const IValue& key);
   void clear();
-  std::vector<std::pair<IValue, IValue>> entries;
+  size_t size() const { return live_; }
+
+  struct Entry {
+    IValue key, value;
+    size_t hash = 0;
+    bool live = true;
+  };
+  // Gives pairs of references to key and value.
+  struct Iterator {
+    const Entry *at, *end;
+    std::pair<const IValue&, const IValue&> operator*() const { return {at->key, at->value}; }
+    Iterator& operator++() {
+      do ++at;
+      while (at != end && !at->live);
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  Iterator begin() const {
+    Iterator out{entries_.data(), entries_.data() + entries_.size()};
+    while (out.at != out.end && !out.at->live) ++out.at;
+    return out;
+  }
+  Iterator end() const {
+    const Entry* last = entries_.data() + entries_.size();
+    return {last, last};
+  }
+  // The entry that was added last, of a dictionary that is not empty.
+  std::pair<const IValue&, const IValue&> last() const {
+    return {entries_.back().key, entries_.back().value};
+  }
 
  private:
-  std::unordered_map<IValue, size_t, ValueHash, ValueEqual> places_;
+  size_t slot_of(const IValue& key, size_t hash) const;
+  void rebuild();
+  std::vector<Entry> entries_; // the last one is live
+  std::vector<int32_t> table_; // places in entries_, by hash; its size is a power of two
+  size_t live_ = 0, used_ = 0; // entries, and slots of the table that are not free
 };
 
 // A class of scripted code: names of slots and the methods an interface call finds by name.
@@ -123,11 +160,13 @@ struct TORCH_API EnumValue final : Boxed {
   IValue value;
 };
 
-// The value as a T, or null.
+// The value as a T, or null. Nothing derives from these types, so that comparing the type is
+// enough.
 template <class T> T* as(const IValue& v) {
+  static_assert(std::is_final_v<T> && std::is_base_of_v<Boxed, T>);
   if (v.tag != IValue::Tag::Opaque) return nullptr;
-  auto* boxed = dynamic_cast<Boxed*>(v.ref.get());
-  return boxed && boxed->kind == T::kKind ? static_cast<T*>(boxed) : nullptr;
+  c10::intrusive_ptr_target* target = v.ref.get();
+  return target && typeid(*target) == typeid(T) ? static_cast<T*>(target) : nullptr;
 }
 template <class T> T& need(const IValue& v, const char* what) {
   T* out = as<T>(v);

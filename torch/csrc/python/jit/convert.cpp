@@ -32,16 +32,44 @@ namespace {
       c10::str("Unable to cast Python instance of type ", type_name(o), " to ", type.name));
 }
 
+template <class T, class F> IValue vector_of_items(PyObject* tuple, F&& convert) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  std::vector<T> out;
+  out.reserve(static_cast<size_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(convert(PyTuple_GET_ITEM(tuple, i)));
+  return IValue(std::move(out));
+}
+
 IValue list_to_script(PyObject* o, const Type& type) {
   if (!PyList_Check(o) && !PyTuple_Check(o) && !PyRange_Check(o)) misfit(o, type);
   if (PyTuple_Check(o) && type.inner[0]->kind != Kind::Int && type.inner[0]->kind != Kind::Float &&
       type.inner[0]->kind != Kind::Tensor && type.inner[0]->kind != Kind::Any) {
     misfit(o, type);
   }
+  const Type& element = *type.inner[0];
   const PyRef items = checked(PySequence_Tuple(o));
-  IValue out = jit::new_list(*type.inner[0]);
+  switch (element.kind) {
+  case Kind::Int:
+    return vector_of_items<int64_t>(items.get(), [&](PyObject* item) {
+      return PyLong_CheckExact(item) ? to_int64(item) : to_script(item, element).toInt();
+    });
+  case Kind::Float:
+    return vector_of_items<double>(items.get(), [&](PyObject* item) {
+      return PyFloat_CheckExact(item) ? PyFloat_AS_DOUBLE(item)
+                                      : to_script(item, element).toDouble();
+    });
+  case Kind::Tensor:
+    return vector_of_items<at::Tensor>(
+        items.get(), [&](PyObject* item) { return to_script(item, element).toTensor(); });
+  case Kind::Str:
+    return vector_of_items<IValue>(items.get(),
+                                   [&](PyObject* item) { return to_script(item, element); });
+  default:
+    break;
+  }
+  IValue out = jit::new_list(element);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
-    jit::list_push(out, to_script(PyTuple_GET_ITEM(items.get(), i), *type.inner[0]));
+    jit::list_push(out, to_script(PyTuple_GET_ITEM(items.get(), i), element));
   return out;
 }
 
@@ -212,7 +240,7 @@ PyRef named_tuple_to_python(const jit::Tuple& tuple) {
 
 PyRef dict_to_python(const jit::Dict& dict) {
   PyRef out = checked(PyDict_New());
-  for (const auto& [key, value] : dict.entries) {
+  for (const auto& [key, value] : dict) {
     check_status(PyDict_SetItem(out.get(), to_python(key).get(), to_python(value).get()));
   }
   return out;

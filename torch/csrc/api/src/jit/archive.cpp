@@ -31,8 +31,7 @@ IValue for_users(const IValue& v) {
   }
   if (const Dict* dict = as<Dict>(v)) {
     auto out = c10::make_intrusive<at::DictValue>();
-    for (const auto& [key, item] : dict->entries)
-      out->insert(for_users(key), for_users(item), true);
+    for (const auto& [key, item] : *dict) out->insert(for_users(key), for_users(item), true);
     return IValue::opaque(std::move(out));
   }
   if (v.tag == IValue::Tag::List) {
@@ -338,7 +337,7 @@ class Writer {
       pickle_.raw("t");
     } else if (const Dict* dict = as<Dict>(v)) {
       pickle_.begin_dict();
-      for (const auto& [key, item] : dict->entries) {
+      for (const auto& [key, item] : *dict) {
         pickle_.value(key);
         pickle_.value(item);
       }

@@ -254,7 +254,7 @@ IValue copied(const IValue& v, bool deep, std::unordered_map<const Object*, IVal
   }
   if (const Dict* dict = as<Dict>(v)) {
     auto out = c10::make_intrusive<Dict>();
-    for (const auto& [key, item] : dict->entries) out->set(key, copied(item, deep, made));
+    for (const auto& [key, item] : *dict) out->set(key, copied(item, deep, made));
     return IValue::opaque(std::move(out));
   }
   if (!is_list(v)) return v;

@@ -178,8 +178,10 @@ TypePtr type_of_value(const IValue& v) {
     return tuple_of(std::move(parts));
   }
   if (const EnumValue* e = as<EnumValue>(v)) return e->type;
-  if (const Dict* dict = as<Dict>(v); dict && !dict->entries.empty())
-    return dict_of(type_of_value(dict->entries[0].first), type_of_value(dict->entries[0].second));
+  if (const Dict* dict = as<Dict>(v); dict && dict->size() > 0) {
+    const auto [key, value] = *dict->begin();
+    return dict_of(type_of_value(key), type_of_value(value));
+  }
   return simple_type(Kind::Any);
 }
 
