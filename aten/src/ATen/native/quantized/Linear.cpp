@@ -95,12 +95,16 @@ Prepared::Prepared(const OutputScales& outputs, const std::vector<int32_t>& weig
 
 namespace {
 
-// Rows of unsigned levels, each as long as whole groups.
+// Rows of unsigned levels, each as long as whole groups. What is behind the end of a row meets
+// zeros of the weight, so that only its bytes must exist. The memory comes from where tensors have
+// theirs, which is not returned to the system after each product.
 struct Rows {
-  std::vector<uint8_t> data;
+  Tensor owner;
+  uint8_t* data;
   int64_t count, k, stride;
-  Rows(int64_t count, int64_t k) : count(count), k(k), stride(int8::padded(k)) {
-    data.resize(static_cast<size_t>(count * stride));
+  Rows(int64_t count, int64_t k)
+      : owner(detail::empty({count * int8::padded(k)}, kByte)),
+        data(static_cast<uint8_t*>(owner.data_ptr())), count(count), k(k), stride(int8::padded(k)) {
   }
 };
 
@@ -126,12 +130,12 @@ Tensor product(const Rows& rows, const LinearWeight& weight, float scale, int64_
   std::vector<int32_t> sums;
   if (!weight.scales.centred) {
     sums.resize(static_cast<size_t>(rows.count));
-    int8::table().row_sums(rows.data.data(), rows.stride, rows.count, rows.k, sums.data());
+    int8::table().row_sums(rows.data, rows.stride, rows.count, rows.k, sums.data());
     prepared.epilogue.row_sum = sums.data();
   }
   prepared.epilogue.out = out.data_ptr();
   prepared.epilogue.stride = weight.packed.n();
-  int8::multiply(rows.data.data(), rows.stride, rows.count, weight.packed, prepared.epilogue,
+  int8::multiply(rows.data, rows.stride, rows.count, weight.packed, prepared.epilogue,
                  prepared.finish);
   return out;
 }
@@ -155,7 +159,7 @@ Tensor linear(const Tensor& input, const LinearWeight& weight, const Result& res
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i)
                    for (int64_t j = 0; j < k; ++j)
-                     rows.data[static_cast<size_t>(i * rows.stride + j)] = in[i * k + j] ^ flip;
+                     rows.data[i * rows.stride + j] = in[i * k + j] ^ flip;
                });
   return product(rows, weight, static_cast<float>(q.scale), q.zero_point + (is_signed ? 128 : 0),
                  sizes, result, dtype);
@@ -185,7 +189,7 @@ Tensor linear_dynamic(const Tensor& input, const LinearWeight& weight, bool redu
   const auto quantize_row = levels::table().quantize[levels::kUnsigned8];
   parallel_for(0, rows.count, std::max<int64_t>(1, 32768 / k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      quantize_row(in + i * k, rows.data.data() + i * rows.stride, k, scaling);
+      quantize_row(in + i * k, rows.data + i * rows.stride, k, scaling);
   });
   return product(rows, weight, scaling.scale, grid.zero_point, sizes, Result::values(relu),
                  ScalarType::QUInt8);
