@@ -256,17 +256,41 @@ def test_archive_has_the_version_that_its_operators_need(function, version):
     assert int(record(torch.jit.script(function), "/version")) == version
 
 
+def respelled(module, ours, theirs):
+    """The module from its archive, in which code of ours is written as another writer does."""
+    buffer, changed = io.BytesIO(), io.BytesIO()
+    torch.jit.save(module, buffer)
+    found = False
+    with zipfile.ZipFile(buffer) as archive, zipfile.ZipFile(changed, "w") as copy:
+        for name in archive.namelist():
+            data = archive.read(name)
+            found = found or ours in data
+            copy.writestr(name, data.replace(ours, theirs))
+    assert found
+    changed.seek(0)
+    return torch.jit.load(changed)
+
+
+def joined_shape(x, y):
+    return x.expand(torch.broadcast_shapes(x.size(), y.size()))
+
+
+def test_shapes_are_broadcast_in_code_and_in_archives():
+    scripted = torch.jit.script(joined_shape)
+    ours = b"__torch__.torch.nn.functional.broadcast_shapes(_0, _1, )"
+    loaded = respelled(scripted, ours, b"torch.broadcast_shapes(_0, _1)")
+    for x, y in (((3, 1), (2, 3, 5)), ((1,), (4, 2)), ((2, 1), (7,))):
+        x, y = torch.ones(x), torch.ones(y)
+        wanted = torch.broadcast_shapes(x.shape, y.shape)
+        assert scripted(x, y).shape == loaded(x, y).shape == wanted
+    with pytest.raises(torch.jit.Error, match="cannot be broadcast"):
+        scripted(torch.ones(2), torch.ones(3))
+
+
 def sort_both(x: list[int], words: list[str]):
     return sorted(x), sorted(words)
 
 
 def test_sorted_as_other_writers_spell_it_is_read():
-    buffer, changed = io.BytesIO(), io.BytesIO()
-    torch.jit.save(torch.jit.script(sort_both), buffer)
-    with zipfile.ZipFile(buffer) as archive, zipfile.ZipFile(changed, "w") as copy:
-        for name in archive.namelist():
-            data = archive.read(name)
-            assert b"sorted(" in data or not name.endswith("/__torch__.py")
-            copy.writestr(name, data.replace(b"torch.sorted(", b"sorted("))
-    changed.seek(0)
-    assert torch.jit.load(changed)([2, 1], ["b", "a"]) == ([1, 2], ["a", "b"])
+    loaded = respelled(torch.jit.script(sort_both), b"torch.sorted(", b"sorted(")
+    assert loaded([2, 1], ["b", "a"]) == ([1, 2], ["a", "b"])

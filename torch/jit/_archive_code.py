@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 
+import torch
 from torch.jit import _types as T
 from torch.jit._annotations import SyntaxTypes
 from torch.jit._classes import unique_name
 from torch.jit._function import Parameter, ScriptFunction, compile_body, read_signature
 from torch.jit._ir import Graph, Source
+from torch.jit._resolve import library_function
 from torch.jit._sugar import Class, Constant, Form, Function, Operator, Sugar
 
 _FORMS = (
@@ -31,6 +33,8 @@ class Namespace(Sugar):
             return Namespace(name)
         if name == "inf" and self.prefix == "aten":
             return Constant(float("inf"), T.Float)
+        if self.prefix == "aten" and name == "broadcast_shapes":
+            return library_function(torch.broadcast_shapes)
         if self.prefix == "prim" and name in ("awaitable_wait", "awaitable_nowait"):
             return Form(name)
         return Operator(f"{self.prefix}::{name}")
@@ -103,8 +107,6 @@ class FunctionSource:
         if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Name):
             return -float(node.operand.id)
         if isinstance(node, ast.Call):
-            import torch
-
             return torch.device(ast.literal_eval(node.args[0]))
         try:
             return ast.literal_eval(node)

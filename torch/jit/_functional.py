@@ -760,7 +760,21 @@ def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor
     return torch.ops.aten.tensordot(a, b, left, right)
 
 
+def broadcast_shapes(a: list[int], b: list[int]) -> list[int]:
+    long = a if len(a) >= len(b) else b
+    short = b if len(a) >= len(b) else a
+    out: list[int] = []
+    for i in range(len(long)):
+        at = i - (len(long) - len(short))
+        n, m = long[i], short[at] if at >= 0 else 1
+        if n != m and n != 1 and m != 1:
+            raise RuntimeError(f"Shape mismatch: {a} and {b} cannot be broadcast to one shape")
+        out.append(m if n == 1 else n)
+    return out
+
+
 REPLACED["torch.functional", "tensordot"] = tensordot
+REPLACED["torch.functional", "broadcast_shapes"] = broadcast_shapes
 REPLACED["torch.nn._reduction", "get_enum"] = _reduction
 REPLACED["torch.nn._losses", "_number"] = _number
 _USED_BY_TEXT = (tuple, BroadcastingList1, BroadcastingList2, BroadcastingList3)
