@@ -301,3 +301,39 @@ def test_gradient_of_values_written_through_a_mask_has_their_shape() -> None:
     got = torch.autograd.grad(compiled(x, mask, values).square().sum(), (x, values))
     for one, other in zip(got, wanted, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_gradient_that_reads_values_leaves_the_function_to_python():
+    lib = torch.library.Library("compiled_training", "FRAGMENT")
+    try:
+        lib.define("chosen(Tensor x, Tensor index) -> Tensor")
+        lib.impl("chosen", lambda x, index: x * 2, "CPU")
+        lib._register_fake("chosen", lambda x, index: torch.empty_like(x))
+
+        def setup(ctx, inputs, output):
+            ctx.index = inputs[1]
+
+        def backward(ctx, grad):
+            return (grad * 2 if ctx.index.tolist()[0] == 1 else grad), None
+
+        torch.library.register_autograd(
+            "compiled_training::chosen", backward, setup_context=setup, lib=lib
+        )
+
+        def fn(x, index):
+            return torch.ops.compiled_training.chosen(x.sin(), index).cos()
+
+        for backend in ("aot_eager", "inductor"):
+            for first in (1, 0):
+                x = torch.linspace(0, 1, 3).requires_grad_()
+                y = x.detach().clone().requires_grad_()
+                index = torch.tensor([first, 2])
+                torch._dynamo.reset()
+                torch.compile(fn, backend=backend)(x, index).sum().backward()
+                fn(y, index).sum().backward()
+                assert torch.equal(x.grad, y.grad)
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
+            torch._dynamo.reset()
+            torch.compile(fn, backend="aot_eager", fullgraph=True)(x, index)
+    finally:
+        lib._destroy()

@@ -55,12 +55,15 @@ if TYPE_CHECKING:
     from torch._dynamo.variables.random_numbers import EarlyValueVariable
     from torch._guards import Source
 
-_CANNOT_FAKE = (
+_DATA_DEPENDENT = (
     fake_tensor.DataDependentOutputException,
     fake_tensor.DynamicOutputShapeException,
+    symbolic_shapes.GuardOnDataDependentSymNode,
+)
+_CANNOT_FAKE = (
+    *_DATA_DEPENDENT,
     fake_tensor.UnsupportedOperatorException,
     fake_tensor.UnsupportedFakeTensorException,
-    symbolic_shapes.GuardOnDataDependentSymNode,
     NotImplementedError,
 )
 # Kinds of guards of which a source may have several.
@@ -685,6 +688,9 @@ class OutputGraph:
         except Exception as error:
             if torch._dynamo.exc.is_of_signal(error):
                 raise
+            if isinstance(error, _DATA_DEPENDENT) and not self.options.fullgraph:
+                # Such as the gradient of an operator that reads a tensor: Python knows the values.
+                unimplemented("backend", str(error), "the backend needs values of tensors")
             raise BackendCompilerFailed(backend, error).with_traceback(
                 error.__traceback__
             ) from None

@@ -145,6 +145,21 @@ bool truth_of(const at::Tensor& tensor) {
   return item_of(tensor).toBool();
 }
 
+namespace {
+// Elements that are not in memory, one by one: item() makes symbols of them, or says why not.
+PyRef list_of_items(const at::Tensor& tensor) {
+  if (tensor.dim() == 0) {
+    const PyRef shown = checked(wrap(tensor));
+    return checked(PyObject_CallMethod(shown.get(), "item", nullptr));
+  }
+  const int64_t count = tensor.size(0);
+  PyRef list = checked(PyList_New(count));
+  for (int64_t i = 0; i < count; ++i)
+    PyList_SET_ITEM(list.get(), i, list_of_items(tensor.select(0, i)).release());
+  return list;
+}
+} // namespace
+
 PyObject* tensor_to_list(const at::Tensor& tensor) {
   // A list is no operator: modes do not hear of it, and a subclass has to make its own.
   TORCH_CHECK(!tensor.key_set().has(c10::DispatchKey::Python),
@@ -153,6 +168,9 @@ PyObject* tensor_to_list(const at::Tensor& tensor) {
   if (tensor.numel() == 0 || readable_with(tensor, tensor.key_set().raw())) {
     return list_of(tensor, static_cast<const char*>(tensor.data_ptr()), 0, steps);
   }
+  if (tensor.key_set().has(c10::DispatchKey::Fake) ||
+      tensor.key_set().has(c10::DispatchKey::Functionalize))
+    return list_of_items(tensor).release();
   const at::Tensor plain = converted(tensor, c10::Device(), tensor.scalar_type()).clone();
   TORCH_CHECK_NOT_IMPLEMENTED(readable(plain), "tolist is not implemented for ", tensor);
   return list_of(plain, static_cast<const char*>(plain.data_ptr()), 0, steps);
