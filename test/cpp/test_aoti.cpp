@@ -16,10 +16,7 @@ namespace {
 using torch::inductor::AOTIModelContainerRunnerCpu;
 using torch::inductor::AOTIModelPackageLoader;
 
-std::string package() {
-  const auto here = std::filesystem::path(__FILE__).parent_path().parent_path();
-  return (here / "compiler" / "data" / "aoti_mlp.pt2").string();
-}
+std::string package() { return CRESSET_TEST_FOLDER "/compiler/data/aoti_mlp.pt2"; }
 
 // What the package computes: relu(x @ w.T + b) @ v.T, for 1 to 64 rows of 6 numbers.
 torch::Tensor expected(const torch::Tensor& x, AOTIModelPackageLoader& model) {
