@@ -15,6 +15,7 @@ import pytest
 
 import torch
 import torch._dynamo
+import torch._dynamo.testing
 
 X = torch.arange(3.0)
 Group = vars(builtins).get("ExceptionGroup")
@@ -482,6 +483,63 @@ def test_methods_of_one_object_are_equal() -> None:
     def program(x):
         one, other = Spot(1, 2), Spot(1, 2)
         return x + 1, one.sum == one.sum, one.sum == other.sum, one.sum != one.less, one.sum()
+
+    same(program)
+
+
+class Steps(collections.abc.Sequence):
+    """Its iterator is a generator that waits inside of `except IndexError`."""
+
+    def __init__(self, *values):
+        self.values = values
+
+    def __getitem__(self, i):
+        return self.values[i]
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_walk_that_ends_early_inside_of_a_try_without_effect_stays_in_the_graph() -> None:
+    def program(x):
+        found = 7 in Steps(5, 7, 9)
+        return x + 1, found, next(iter(Steps(3, 4)))
+
+    same(program)
+    counter = torch._dynamo.testing.CompileCounter()
+    torch.compile(program, backend=counter)(X)
+    assert counter.frame_count == 1
+
+
+def pairs(count):
+    try:
+        yield from range(count)
+    except (KeyError, builtins.ValueError):
+        log.append("lookup")
+
+
+def noted(count):
+    try:
+        yield from range(count)
+    except BaseException as error:
+        log.append(type(error).__name__)
+        raise
+
+
+def finished(count):
+    try:
+        try:
+            yield from range(count)
+        except IndexError:
+            log.append("index")
+    finally:
+        log.append("finally")
+
+
+@pytest.mark.parametrize("numbers", [pairs, noted, finished])
+def test_generators_that_are_freed_while_they_wait_do_as_in_python(numbers) -> None:
+    def program(x):
+        return x + 1, 1 in numbers(3), next(numbers(2))
 
     same(program)
 

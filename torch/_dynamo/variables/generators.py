@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -14,7 +15,50 @@ from torch._dynamo.variables.lists import TupleVariable
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
+    from torch._dynamo.opcodes import Instruction
     from torch._dynamo.symbolic_convert import Frame
+
+# What stands around the clauses of a handler.
+_KEEPS_EXCEPTION = ("PUSH_EXC_INFO", "POP_EXCEPT", "COPY", "NOP", "JUMP")
+
+
+def _passes_exit(frame: Frame, handler: Instruction) -> bool:
+    """Whether a handler lets GeneratorExit through and does nothing else: its clauses name classes
+    that are not raised to free a generator, as the `except IndexError` of a sequence's iterator."""
+    program, values = frame.program, []
+    ip = program.index[id(handler)]
+    while True:
+        ins = program.instructions[ip]
+        ip += 1
+        if ins.opname == "LOAD_GLOBAL":
+            known = frame.globals.get(ins.argval, vars(builtins).get(ins.argval))
+            values.append(known)
+        elif ins.opname == "LOAD_ATTR" and values:
+            module = values.pop()
+            if not isinstance(module, types.ModuleType):
+                return False
+            values.append(vars(module).get(ins.argval))
+        elif ins.opname == "BUILD_TUPLE" and len(values) == ins.arg:
+            values = [tuple(values)]
+        elif ins.opname == "CHECK_EXC_MATCH" and len(values) == 1:
+            if not _misses_exit(values.pop()):
+                return False
+        elif ins.opname == "POP_JUMP_IF_FALSE":
+            ip = program.index[id(ins.target)]
+        elif ins.opname in ("RERAISE", "STOPITERATION_ERROR", "CLEANUP_THROW"):
+            if ins.handler is None:
+                return True
+            ip = program.index[id(ins.handler)]
+        elif ins.opname not in _KEEPS_EXCEPTION:
+            return False
+
+
+def _misses_exit(kinds: object) -> bool:
+    """Whether `except kinds` leaves GeneratorExit alone."""
+    return all(
+        isinstance(kind, type) and not issubclass(GeneratorExit, kind)
+        for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+    )
 
 
 class GeneratorVariable(VariableTracker):
@@ -99,12 +143,12 @@ class GeneratorVariable(VariableTracker):
         frame.unwind(ins, ObservedException(thrown))
 
     def is_left_inside(self) -> bool:
-        """Whether it waits inside of a `try` or `with`: Python runs the rest of that when the
-        generator is freed, which a trace does not see."""
+        """Whether it waits inside of a `try` or `with` that does something when the generator is
+        freed, which a trace does not see."""
         if not self.started or self.finished:
             return False
         handler = self.frame.program.steps[self.frame.ip - 1][1].handler
-        return handler is not None and handler.opname != "STOPITERATION_ERROR"
+        return handler is not None and not _passes_exit(self.frame, handler)
 
     def iterate(self, tx: Frame) -> Iterator[VariableTracker]:
         while True:
