@@ -146,14 +146,15 @@ def alarm():
 @pytest.mark.parametrize("name", ONE_PIECE)
 def test_one_large_piece_of_work_answers_a_handler_that_raises(alarm, name):
     delay = 0.1
-    began = time.monotonic()
+    # The work of this thread, which a busy machine does not make longer.
+    began = time.thread_time()
     alarm(delay)
     try:
         ONE_PIECE[name]()
         alarm(0)  # a machine may be fast enough
     except Raised:
         pass
-    assert time.monotonic() - began - delay < 1.5
+    assert time.thread_time() - began - delay < 1.5
     assert torch.equal(torch.ones(1000, 300).sum(0), torch.full((300,), 1000.0))
 
 
