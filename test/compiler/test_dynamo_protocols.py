@@ -138,6 +138,26 @@ def test_set_is_walked_in_the_order_of_its_history() -> None:
     same(program, lambda: {3, 11})
 
 
+def test_set_is_walked_in_its_order_where_a_number_varies() -> None:
+    def program(x, s, n):
+        s |= {n}
+        t = {(n, 1), (1, 2), (2, 3), (3, 4)}
+        return x + 1, list(s), list(t), hash((n, "a")), hash(n)
+
+    compiled = torch.compile(program, backend="eager")
+    for n in (5, 0, 3, 0, 17):
+        assert compiled(X, {1, 2}, n)[1:] == program(X, {1, 2}, n)[1:]
+
+
+def test_hash_of_what_has_an_address_is_that_of_python() -> None:
+    def program(x):
+        objects = (x, (1).bit_length, id)
+        again = [hash(o) == hash(o) for o in objects]
+        return x + 1, [hash(o) == hash((o,)) for o in objects], again
+
+    same(program)
+
+
 def test_set_in_another_order_is_another_graph() -> None:
     def program(x, s):
         return x + 1, list(s)

@@ -36,6 +36,7 @@ from torch._dynamo.variables.functions import (
     UserMethodVariable,
 )
 from torch._dynamo.variables.iter import IteratorVariable
+from torch._dynamo.variables.keys import PartsKey, has_known_hash
 from torch._dynamo.variables.lists import ListVariable, TupleVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
@@ -439,7 +440,7 @@ class FakeIdVariable(VariableTracker):
         return False
 
     def hash_key(self, tx: Frame) -> object:
-        return ("id", id(self.vt))
+        return PartsKey(("id", id(self.vt)))
 
     def truth(self, tx: Frame) -> bool:
         return True
@@ -461,9 +462,7 @@ def _hash(tx: Frame, vt: VariableTracker) -> VariableTracker:
     if found is not None:
         return found
     key = vt.hash_key(tx)
-    from torch._dynamo.variables.misc import IdentityKey
-
-    if isinstance(key, IdentityKey):
+    if not has_known_hash(key):
         unimplemented("hash", f"hash({vt!r})", "the address of an object is not known")
     return ConstantVariable(hash(key))
 

@@ -14,6 +14,7 @@ from torch._dynamo.source import AttrSource, GetItemSource
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.keys import PartsKey
 from torch._dynamo.variables.lists import TupleVariable
 
 if TYPE_CHECKING:
@@ -571,7 +572,7 @@ class UserMethodVariable(BaseUserFunctionVariable):
         return self.func.describe()
 
     def hash_key(self, tx: Frame) -> object:
-        return ("method", self.func.hash_key(tx), self.obj.hash_key(tx))
+        return PartsKey(("method", self.func.hash_key(tx), self.obj.hash_key(tx)))
 
     def children(self) -> Iterator[VariableTracker]:
         yield self.func

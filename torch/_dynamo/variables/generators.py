@@ -11,6 +11,7 @@ from torch._dynamo.exc import ObservedException, raise_error, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, TRUE, ConstantVariable
 from torch._dynamo.variables.exceptions import exception_from_value
+from torch._dynamo.variables.keys import IdentityKey
 from torch._dynamo.variables.lists import TupleVariable
 
 if TYPE_CHECKING:
@@ -83,8 +84,6 @@ class GeneratorVariable(VariableTracker):
         return True
 
     def hash_key(self, tx: Frame) -> object:
-        from torch._dynamo.variables.misc import IdentityKey
-
         return IdentityKey(self)
 
     def send(

@@ -16,6 +16,7 @@ from torch._dynamo.exc import (
 )
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
+from torch._dynamo.variables.keys import IdentityKey
 from torch._dynamo.variables.lists import BaseListVariable, DequeVariable, TupleVariable
 from torch._dynamo.variables.sets import SetVariable, TableWalk
 
@@ -59,8 +60,6 @@ class IteratorVariable(VariableTracker):
         return True
 
     def hash_key(self, tx: Frame) -> object:
-        from torch._dynamo.variables.misc import IdentityKey
-
         return IdentityKey(self)
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:

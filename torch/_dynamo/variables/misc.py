@@ -14,6 +14,7 @@ from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, Vari
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable, Entries
 from torch._dynamo.variables.functions import UserMethodVariable
+from torch._dynamo.variables.keys import IdentityKey, PartsKey
 from torch._dynamo.variables.user_defined import (
     _MISSING,
     UserDefinedClassVariable,
@@ -25,47 +26,6 @@ if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
     from torch._guards import Source
-
-
-class IdentityKey:
-    """The key of an object that is equal to itself alone."""
-
-    __slots__ = ("vt",)
-
-    def __init__(self, vt: VariableTracker) -> None:
-        self.vt = vt
-
-    def __hash__(self) -> int:
-        return id(self.vt)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IdentityKey) and self.vt is other.vt
-
-
-class ObjectKey:
-    """The key of an object with a `__hash__` of its own."""
-
-    __slots__ = ("code", "tx", "vt")
-
-    def __init__(self, tx: Frame, vt: VariableTracker, code: int) -> None:
-        self.tx, self.vt, self.code = tx, vt, code
-
-    def __hash__(self) -> int:
-        return self.code
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, ObjectKey):
-            return self.vt is other.vt or self._equals(other.vt)
-        if isinstance(other, IdentityKey):
-            return False
-        return self._equals(ConstantVariable(other))
-
-    def _equals(self, other: VariableTracker) -> bool:
-        found, changed = self.tx.with_effects(lambda: self.tx.equal(self.vt, other))
-        if changed:
-            # Tables of the trace and of the code after it call this at other times.
-            unimplemented("equality", repr(self.vt), "its `__eq__` changes something")
-        return found
 
 
 class PythonModuleVariable(KnownObjectVariable):
@@ -122,7 +82,7 @@ class GetAttrVariable(VariableTracker):
         return getattr(self.obj.as_python_constant(), self.name)
 
     def hash_key(self, tx: Frame) -> object:
-        return ("method", self.obj.hash_key(tx), self.name)
+        return PartsKey(("method", self.obj.hash_key(tx), self.name))
 
     def children(self) -> Iterator[VariableTracker]:
         yield self.obj
@@ -316,7 +276,7 @@ class WeakRefVariable(VariableTracker):
         yield self.referent
 
     def hash_key(self, tx: Frame) -> object:
-        return ("weak reference", self.referent.realize().hash_key(tx))
+        return PartsKey(("weak reference", self.referent.realize().hash_key(tx)))
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
         return self.referent.realize()

@@ -13,6 +13,7 @@ from torch._dynamo import trace_rules
 from torch._dynamo.exc import raise_observed, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
+from torch._dynamo.variables.keys import IdentityKey
 from torch._dynamo.variables.tensor import SymNodeVariable
 
 if TYPE_CHECKING:
@@ -91,8 +92,6 @@ class RandomVariable(VariableTracker):
         return True
 
     def hash_key(self, tx: Frame) -> object:
-        from torch._dynamo.variables.misc import IdentityKey
-
         return IdentityKey(self)
 
     def getattr(self, tx: Frame, name: str) -> VariableTracker:

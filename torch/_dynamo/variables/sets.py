@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from torch._dynamo.exc import raise_error, raise_key_error, raise_observed, unimplemented
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
+from torch._dynamo.variables.keys import has_known_hash
 
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
@@ -179,9 +180,7 @@ class SetVariable(VariableTracker):
 
     def _is_ordered(self) -> bool:
         """Whether the hash values are those of the running program."""
-        from torch._dynamo.variables.misc import ObjectKey
-
-        return all(type(k) is ObjectKey or v.is_python_constant() for k, v in self.items.items())
+        return all(has_known_hash(k) or v.is_python_constant() for k, v in self.items.items())
 
     def unpack(self, tx: Frame) -> Args:
         return list(self.iterate(tx))

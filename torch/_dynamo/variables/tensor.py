@@ -12,6 +12,7 @@ from torch._dynamo.exc import raise_error, unimplemented
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
+from torch._dynamo.variables.keys import IdentityKey
 from torch._dynamo.variables.lists import (
     ListVariable,
     SizeVariable,
@@ -91,8 +92,6 @@ class TensorVariable(VariableTracker):
         return self.node
 
     def hash_key(self, tx: Frame) -> object:
-        from torch._dynamo.variables.misc import IdentityKey
-
         return IdentityKey(self)
 
     def truth(self, tx: Frame) -> bool | VariableTracker:

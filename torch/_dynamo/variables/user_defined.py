@@ -31,6 +31,7 @@ from torch._dynamo.variables.functions import (
     UserFunctionVariable,
     UserMethodVariable,
 )
+from torch._dynamo.variables.keys import IdentityKey, ObjectKey
 from torch._dynamo.variables.lists import DequeVariable
 from torch._dynamo.variables.tensor import SymNodeVariable
 from torch.fx.graph_module import _Method
@@ -700,8 +701,6 @@ class UserDefinedObjectVariable(VariableTracker):
         return result
 
     def hash_key(self, tx: Frame) -> object:
-        from torch._dynamo.variables.misc import IdentityKey, ObjectKey
-
         raw = class_attribute(self.cls, "__hash__")
         if raw is None:
             raise_error(tx, TypeError, f"unhashable type: {self.cls.__name__!r}")
