@@ -366,7 +366,7 @@ void store(const Tensor& target, const Value& value) {
 void store_indexed(const Tensor& view, IndexList& indices, const Value& value) {
   Tensor source = value.tensor;
   if (value.number && !source.defined()) {
-    source = at::detail::scalar_tensor(*value.number, view.scalar_type());
+    source = lifted(at::detail::scalar_tensor(*value.number, view.scalar_type()));
   }
   if (source.device() != view.device())
     source = converted(source, view.device(), source.scalar_type());
