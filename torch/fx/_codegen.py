@@ -4,6 +4,7 @@ behind its last use, so that its memory is free while the rest runs. `CodeGen` i
 from to change the signature, the output or the body."""
 
 import enum
+import keyword
 import re
 import types
 import typing
@@ -121,7 +122,7 @@ class _Names:
         if not _is_from_torch(obj) or obj is torch.device or not hasattr(obj, "__name__"):
             return None
         text = _get_qualified_name(obj)
-        return text if _resolves(text, obj) else None
+        return _spelled(text) if _resolves(text, obj) else None
 
     def type_text(self, kind: Any) -> str:
         """An annotation."""
@@ -148,6 +149,12 @@ class _Names:
             else:
                 shown.append("..." if arg is ... else self.type_text(arg))
         return f"{head}[{','.join(shown)}]"
+
+
+def _spelled(text: str) -> str:
+    """A dotted name as code may have it: overloads are called `from`, too."""
+    owner, _, last = text.rpartition(".")
+    return f'getattr({owner}, "{last}")' if keyword.iskeyword(last) else text
 
 
 # list[int] is written with the class of typing.
@@ -276,7 +283,7 @@ class _Writer:
             cls = type(value)
             return f"{self.names.add(cls.__name__, cls)}.{value.name}"
         if isinstance(value, torch._ops.OpOverload):
-            return _get_qualified_name(value)
+            return _spelled(_get_qualified_name(value))
         if isinstance(value, torch.Size):
             return repr(tuple(value))
         if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):

@@ -9,6 +9,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/lift_fresh.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/parallel/Stretches.h>
 
@@ -71,10 +72,10 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   const int64_t n = self.numel(), rows = combination_count(n, r, with_replacement);
   Tensor index = detail::empty({rows * r}, kLong);
   write_combinations(n, r, with_replacement, rows, index.data_ptr<int64_t>());
-  if (self.key_set().has(DispatchKey::Meta))
-    index = at::empty({rows * r}, self.options().dtype(kLong));
-  else if (!self.is_cpu())
-    index = detail::empty({rows * r}, kLong, self.device()).copy_(index);
+  // A trace sees numbers that were not made by operators as a constant.
+  index = at::lift_fresh(index);
+  if (index.device() != self.device())
+    index = at::empty(index.sizes(), self.options().dtype(kLong)).copy_(index);
   return at::index_select(self, 0, index).view({rows, r});
 }
 
