@@ -92,7 +92,7 @@ def fn(x, n):
     print("break")
     return y * n
 
-compiled = torch.compile(fn, backend="aot_eager")
+compiled = torch.compile(fn, backend="inductor")
 for n in (2, 3):
     compiled(torch.ones(3, requires_grad=True), n).sum().backward()
 compiled = torch.compile(lambda x: torch._dynamo.graph_break(), fullgraph=True)
@@ -140,6 +140,10 @@ def test_records_of_a_trace_have_the_form_that_tlparse_reads(tmp_path: pathlib.P
             assert [3] in head["dynamo_output_graph"]["sizes"].values()
         if "dynamo_start" in head:
             assert head["dynamo_start"]["stack"][0]["name"] == "<module>"
+        # Graphs of backward passes and reasons to recompile belong to a compilation, too.
+        reasons = head.get("artifact", {}).get("name") == "recompile_reasons"
+        if reasons or any("graph" in key for key in head):
+            assert "frame_id" in head and "frame_compile_id" in head
 
 
 def test_explain_shows_graphs_and_breaks_in_one_table() -> None:

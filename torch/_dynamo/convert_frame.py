@@ -81,7 +81,10 @@ class ConvertFrame:
         values: dict[str, object],
         cache: CodeCache,
         asked_for: bool = False,
+        report_why: Callable[[], None] | None = None,
     ) -> CompiledEntry | bool | None:
+        """The code compiled; False or None where it runs as it is. `report_why` writes, under the
+        name of this compilation, why the code is compiled again."""
         # What was given to torch.compile is compiled wherever it comes from.
         if not asked_for and trace_rules.should_skip_code(code, fn_globals):
             return None
@@ -90,6 +93,8 @@ class ConvertFrame:
         metrics = _metrics_of(code, context, cache)
         with compile_context(context):
             compile_log.started(code)
+            if report_why is not None:
+                report_why()
             try:
                 with (
                     dynamo_timed("_compile.compile_inner", phase_name="entire_frame_compile"),

@@ -196,6 +196,7 @@ class FrameCompiler:
         from torch._dynamo import recompiles
 
         known = any(entry.backend is backend for entry in cache.entries)
+        why = None
         if not self._stance_allows(code, cache, values):
             return False
         if known:
@@ -209,9 +210,9 @@ class FrameCompiler:
                 recompiles.refuse(code, limit, found, self.fullgraph)
                 cache.run_only = True
                 return False
-            recompiles.report(code, found, {"L": frame, "G": fn_globals})
+            why = functools.partial(recompiles.report, code, found, {"L": frame, "G": fn_globals})
         convert = self.convert(backend)
-        return convert(code, fn_globals, closure, values, cache, code in self.wrapped)
+        return convert(code, fn_globals, closure, values, cache, code in self.wrapped, why)
 
     def _stance_allows(
         self, code: types.CodeType, cache: CodeCache, values: dict[str, object]

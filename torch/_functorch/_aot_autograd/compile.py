@@ -3,6 +3,7 @@ runtime around them."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from torch._functorch._aot_autograd.schemas import (
     ViewAndMutationMeta,
 )
 from torch._functorch._aot_autograd.trace import Traced, write_node
+from torch._guards import CompileContext, compile_context
 
 __all__ = ["compile_traced"]
 
@@ -70,8 +72,12 @@ def _trained(traced: Traced, config: AOTConfig) -> tuple[Callable, CompiledBackw
     if config.cache_info is not None:
         config.cache_info.save_early(meta, backward, inputs)
 
+    owner = CompileContext.try_get()
+
     def compile_backward() -> Callable:
-        with graph_being_compiled(config, "backward"):
+        # Records and logs name the compilation that the graph belongs to.
+        named = contextlib.nullcontext() if owner is None else compile_context(owner)
+        with named, graph_being_compiled(config, "backward"):
             compiled = config.bw_compiler(backward, inputs)
         if config.cache_info is not None:
             config.cache_info.save(meta, inputs)
