@@ -97,3 +97,88 @@ def test_graph_of_an_operator_gives_its_results(record, dtype, mode) -> None:
             assert len(got) == len(wanted)
             for a, b in zip(wanted, got, strict=True):
                 assert same(a, b), (sample, graph.code)
+
+
+# Inputs are the ends of longer tensors, so that their sizes are sums of a symbol and a number, and
+# guards find out that some of them are 1.
+PAD = 5
+
+
+def gradients(record, sample, tensors) -> list[torch.Tensor]:
+    """The gradients of an operator called with the ends of tensors."""
+    with torch.enable_grad():
+        ends = [t[tuple(slice(PAD, None) for _ in t.shape)].detach() for t in tensors]
+        leaves = [t.requires_grad_() for t in ends if t.is_floating_point()]
+        remaining = iter(ends)
+        out = flat_tensors(record.apply(sample.transform(lambda t: next(remaining))))
+        parts = [o.abs() if o.is_complex() else o for o in out if o.requires_grad]
+        if not parts or not leaves:
+            return []
+        total = sum(part.sin().sum() for part in parts)
+        found = torch.autograd.grad(total, leaves, allow_unused=True)
+    return [g for g in found if g is not None]
+
+
+def longer(t: torch.Tensor) -> torch.Tensor:
+    out = t.new_zeros([size + PAD for size in t.shape])
+    out[tuple(slice(PAD, None) for _ in t.shape)] = t.detach()
+    return out
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        r
+        for r in RECORDS
+        if r.supports_autograd and r.grad_op is None and not r.name.startswith("_")
+    ],
+    ids=lambda r: r.full_name,
+)
+def test_graph_of_a_gradient_of_symbolic_sizes_gives_the_gradient(record) -> None:
+    samples = list(record.sample_inputs("cpu", torch.float64, requires_grad=True))[:SAMPLES]
+    for sample in samples:
+        given: list[torch.Tensor] = []
+        sample.transform(lambda t, given=given: given.append(longer(t)) or t)
+        if any(t.layout is not torch.strided for t in given):
+            continue
+
+        def call(*tensors, sample=sample):
+            return gradients(record, sample, tensors)
+
+        torch.manual_seed(0)
+        try:
+            wanted = call(*given)
+        except RuntimeError:  # ends of tensors are not contiguous; derivatives in one argument only
+            continue
+        try:
+            graph = make_fx(call, tracing_mode="symbolic")(*given)
+        except UNKNOWABLE:
+            continue
+        except (RuntimeError, AssertionError) as error:
+            if any(reason in str(error) for reason in REASONS):
+                continue
+            raise
+        torch.manual_seed(0)
+        for a, b in zip(wanted, graph(*given), strict=True):
+            assert same(a, b), (sample, graph.code)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "rms_norm", "layer_norm", "var_mean"])
+def test_gradients_divide_by_a_size_that_a_guard_has_fixed(name) -> None:
+    def loss(x):
+        if x.size(-1) == 6:
+            if name.endswith("norm"):
+                out = getattr(torch.nn.functional, name)(x, (6,))
+            else:
+                out = getattr(torch, name)(x, -1, keepdim=True)
+            out = out if isinstance(out, torch.Tensor) else out[0] + out[1]
+        return (out * x).sum()
+
+    def gradient(x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(loss(x), x)[0]
+
+    x = torch.randn(3, 4, 6)
+    graph = make_fx(gradient, tracing_mode="symbolic")(x)
+    torch.testing.assert_close(graph(x), gradient(x))

@@ -141,8 +141,10 @@ Tensor fit_slowly(const std::string& giver, size_t i, const InputMetadata& want,
     const c10::SymIntArrayRef got = grad.sym_sizes();
     bool expandable = got.size() >= sizes.size();
     const size_t lead = expandable ? got.size() - sizes.size() : 0;
-    // A size is a number that is 1, or no number that is 1: symbols are not.
-    const auto is_one = [](c10::SymInt size) { return !size.is_symbolic() && size == 1; };
+    // Symbols are 1 where a guard says so, as the forward pass did that broadcast.
+    const auto is_one = [](c10::SymInt size) {
+      return c10::statically_known_true(c10::sym_eq(size, 1));
+    };
     for (size_t d = 0; expandable && d < sizes.size(); ++d)
       // Where the size depends on data, that it fits is checked when the graph runs.
       expandable = is_one(sizes[d]) || c10::expect_true(c10::sym_eq(sizes[d], got[lead + d]));

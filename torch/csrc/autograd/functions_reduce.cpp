@@ -50,24 +50,30 @@ c10::DimVector reduced_dims(size_t rank, const OptionalIntArrayRef& dims) {
   std::sort(out.begin(), out.end());
   return out;
 }
-// How many elements are reduced to one; as a float, which does not overflow, where that is no
-// symbol.
+// How many elements are reduced to one: a product of symbols, and the rest as a float, which does
+// not overflow.
 struct Count {
   c10::SymInt symbolic = 1;
   double number = 1;
   bool is_symbolic() const { return symbolic.is_symbolic(); }
   c10::SymInt all() const { return symbolic * static_cast<int64_t>(number); }
   Scalar scalar() const { return is_symbolic() ? Scalar(all()) : Scalar(number); }
+  void times(c10::SymInt size) {
+    if (C10_LIKELY(!size.is_symbolic())) {
+      number *= static_cast<double>(size.raw());
+      return;
+    }
+    symbolic *= size;
+    // A symbol that a guard has fixed gives a plain product.
+    if (symbolic.is_symbolic()) return;
+    number *= static_cast<double>(symbolic.raw());
+    symbolic = 1;
+  }
 };
 Count count_of(SizesRef sizes, const OptionalIntArrayRef& dims) {
   Count out;
-  for (const int64_t d : reduced_dims(sizes.size(), dims)) {
-    if (sizes.empty()) continue;
-    if (C10_UNLIKELY(sizes[d].is_symbolic()))
-      out.symbolic *= sizes[d];
-    else
-      out.number *= static_cast<double>(sizes[d].raw());
-  }
+  for (const int64_t d : reduced_dims(sizes.size(), dims))
+    if (!sizes.empty()) out.times(sizes[d]);
   return out;
 }
 Tensor sum_over(const Tensor& t, const OptionalIntArrayRef& dims, bool keepdim) {

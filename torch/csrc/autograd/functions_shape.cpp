@@ -37,6 +37,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/SymNumbers.h>
 #include <torch/csrc/autograd/functions.h>
 
 namespace torch::autograd::generated {
@@ -129,7 +130,7 @@ Tensor unsqueezed(const Tensor& grad, SizesRef sizes, const OptionalIntArrayRef&
   }
   Tensor out = grad;
   for (int64_t d = 0; d < rank; ++d)
-    if (chosen[static_cast<size_t>(d)] && !sizes[d].is_symbolic() && sizes[d] == 1)
+    if (chosen[static_cast<size_t>(d)] && c10::statically_known_true(c10::sym_eq(sizes[d], 1)))
       out = out.unsqueeze(d);
   return out;
 }
