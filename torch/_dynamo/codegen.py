@@ -20,6 +20,7 @@ from torch._dynamo.source import (
     AttrSource,
     ClassDictSource,
     ClosureSource,
+    ContainedItemSource,
     DictKeySource,
     GetItemSource,
     GlobalSource,
@@ -134,6 +135,9 @@ class Codegen:
         name = self._names.get(id(vt))
         if name is not None:
             return name
+        holder = self.out.holders.get(id(vt))
+        if holder is not None:
+            return self.expr(holder)
         if vt.source is not None:
             name = self.source(vt.source)
             self._names[id(vt)] = name
@@ -161,6 +165,13 @@ class Codegen:
             text = self.name_for(text)
         self._names[id(vt)] = text
         return text
+
+    def builtin_call(self, vt: VariableTracker, name: str) -> str:
+        """A call of a container's method, of the builtin class where an object of a class of the
+        program holds it, which may have another one of that name."""
+        if id(vt) in self.out.holders:
+            return f"{self.const(getattr(vt.python_type(), name))}({self.expr(vt)})"
+        return f"{self.expr(vt)}.{name}()"
 
     def _before_graph(self, vt: VariableTracker) -> str:
         """A value that the graph takes, made of what the running program has."""
@@ -278,10 +289,12 @@ class Codegen:
             return f"getattr({base}, {source.member!r})"
         if isinstance(source, TupleIteratorGetItemSource):
             return f"{self.const(polyfills.coming)}({base}, {source.index})"
-        if isinstance(source, GetItemSource) and isinstance(source.index, DictKeySource):
-            return f"{base}[{self.source(source.index)}]"
         if isinstance(source, GetItemSource):
-            return f"{base}[{self.constant(source.index)}]"
+            found = source.index
+            key = self.source(found) if isinstance(found, DictKeySource) else self.constant(found)
+            if isinstance(source, ContainedItemSource):
+                return f"{self.const(source.cls.__getitem__)}({base}, {key})"
+            return f"{base}[{key}]"
         if isinstance(source, NumpyTensorSource):
             return f"{self.const(torch.as_tensor)}({base})"
         if isinstance(source, WeakRefCallSource):
@@ -291,7 +304,7 @@ class Codegen:
         if isinstance(source, ClassDictSource):
             return f"{base}.__mro__[{source.place}].__dict__[{source.member!r}]"
         if isinstance(source, DictKeySource):
-            return f"{self.const(list)}({base})[{source.index}]"
+            return f"{self.const(list)}({self.const(dict.keys)}({base}))[{source.index}]"
         if isinstance(source, TensorPropertySource):
             call = f"{base}.{source.prop.method_name()}()"
             return call if source.idx is None else f"{call}[{source.idx}]"

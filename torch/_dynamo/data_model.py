@@ -35,6 +35,7 @@ from torch._dynamo.variables.dicts import (
 )
 from torch._dynamo.variables.functions import UserMethodVariable
 from torch._dynamo.variables.iter import (
+    BackwardIteratorVariable,
     DequeIteratorVariable,
     IteratorVariable,
     SequenceIteratorVariable,
@@ -320,9 +321,10 @@ class DataModel(TextModel):
                 return wrap_result(self, op(a.value))
             except Exception as error:
                 raise_observed(self, error)
-        if isinstance(a, SymNodeVariable) and op is operator.invert:
+        refused = op is operator.invert and a.python_type() is float
+        if isinstance(a, SymNodeVariable) and op is operator.invert and not refused:
             return self.binary(operator.sub, self.unary(operator.neg, a), ConstantVariable(1))
-        if isinstance(a, TensorVariable | SymNodeVariable):
+        if isinstance(a, TensorVariable | SymNodeVariable) and not refused:
             return self.out.call(self, op, [a], {})
         if isinstance(a, UserDefinedObjectVariable):
             found = a.special(self, _UNARY[op])
@@ -788,6 +790,8 @@ class DataModel(TextModel):
                 return self._checked_iterator(
                     vt.bind(self, "__iter__", raw).call_function(self, [], {}).realize()
                 )
+            if vt.contents is not None:
+                return self.make_iterator(vt.contents)
         if isinstance(vt, BaseListVariable) and not isinstance(vt, RangeVariable):
             if isinstance(vt, DequeVariable):
                 return DequeIteratorVariable(self, vt)
@@ -801,6 +805,10 @@ class DataModel(TextModel):
         if isinstance(values, TableWalk):
             return TableIteratorVariable(values, cls, vt)
         return IteratorVariable(iter(values), cls)
+
+    def make_reversed(self, sequence: BaseListVariable) -> VariableTracker:
+        """reversed(sequence) of a list or tuple."""
+        return BackwardIteratorVariable(sequence)
 
     def _checked_iterator(self, vt: VariableTracker) -> VariableTracker:
         if class_attribute(vt.python_type(), "__next__") is _MISSING:

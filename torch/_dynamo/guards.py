@@ -17,6 +17,7 @@ from torch._dynamo.source import (
     AttrSource,
     ClassDictSource,
     ClosureSource,
+    ContainedItemSource,
     DictKeySource,
     GetItemSource,
     GlobalSource,
@@ -124,6 +125,9 @@ class GuardBuilder:
             if isinstance(source.index, DictKeySource):
                 place = source.index.index
                 return base.lambda_manager(lambda d: list(dict.values(d))[place], name)
+            if isinstance(source, ContainedItemSource):
+                read = functools.partial(_contained, source.cls.__getitem__, source.index)
+                return base.lambda_manager(read, name)
             return base.getitem_manager(source.index, name)
         if isinstance(source, WeakRefCallSource):
             return base.weakref_call_manager(name)
@@ -155,6 +159,10 @@ class GuardBuilder:
         name = record.source.name()
         text = _RULES[record.kind](self, self.manager(record.source), record.value, name)
         self.texts.append(text)
+
+
+def _contained(read: Callable, index: object, container: object) -> object:
+    return read(container, index)
 
 
 _SPECIAL_ATTRIBUTES = {
@@ -274,6 +282,12 @@ def _present(b: GuardBuilder, m: GuardManager, value: str, name: str) -> str:
     return text
 
 
+def _empty(b: GuardBuilder, m: GuardManager, value: None, name: str) -> str:
+    text = f"not hasattr({name}, 'cell_contents')"
+    m.add_no_hasattr_guard("cell_contents", [text])
+    return text
+
+
 def _alias(b: GuardBuilder, m: GuardManager, value: Source, name: str) -> str:
     text = f"{name} is {value.name()}"
     _guards.install_object_aliasing_guard(m, b.manager(value), [text])
@@ -350,6 +364,7 @@ _RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
     "TENSOR_MATCH": _tensor,
     "NOT_PRESENT_IN_GENERIC_DICT": _absent,
     "PRESENT_IN_GENERIC_DICT": _present,
+    "EMPTY_CELL": _empty,
     "OBJECT_ALIASING": _alias,
     "TUPLE_ITERATOR_LEN": _left,
     "NOT_NAN": _not_nan,

@@ -67,9 +67,7 @@ _CANNOT_FAKE = (
     NotImplementedError,
 )
 # Kinds of guards of which a source may have several.
-_MANY_ON_A_SOURCE = frozenset(
-    {"NOT_PRESENT_IN_GENERIC_DICT", "PRESENT_IN_GENERIC_DICT", "HASATTR", "SUBCLASS"}
-)
+_MANY_ON_A_SOURCE = frozenset({"NOT_PRESENT_IN_GENERIC_DICT", "PRESENT_IN_GENERIC_DICT"})
 _compiled_names = itertools.count(1)
 
 
@@ -131,6 +129,8 @@ class OutputGraph:
         self._cells: dict[int, CellVariable] = {}
         # Trackers of existing objects without a source.
         self.orphans: dict[int, VariableTracker] = {}
+        # The objects of the program's classes whose builtin containers these trackers are.
+        self.holders: dict[int, UserDefinedObjectVariable] = {}
         self.symbol_nodes: dict[str, torch.fx.Node] = {}
         self.symbol_inputs: dict[Source, VariableTracker] = {}
         # Tensors and numbers with symbols, for the guards on shapes.

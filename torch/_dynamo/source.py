@@ -119,6 +119,20 @@ class GetItemSource(ChainedSource):
 
 
 @dataclasses.dataclass(frozen=True)
+class ContainedItemSource(GetItemSource):
+    """An item of the builtin container that an object is, whose class has another __getitem__."""
+
+    cls: type = dict
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def name(self) -> str:
+        """dict.__getitem__(base, index)"""
+        return f"{self.cls.__name__}.__getitem__({self.base.name()}, {self.index!r})"
+
+
+@dataclasses.dataclass(frozen=True)
 class TensorPropertySource(ChainedSource):
     """A size, a stride or the storage offset of a tensor."""
 

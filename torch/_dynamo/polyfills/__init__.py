@@ -7,7 +7,7 @@ import collections
 import functools
 import sys
 import types
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 import torch
 
@@ -92,11 +92,10 @@ def give_traceback(error: BaseException) -> None:
     error.__traceback__ = types.TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
 
 
-def iterator_at(sequence: Sequence, index: int) -> Iterator:
-    """An iterator over a list or tuple that has given its first items."""
-    made = iter(sequence)
-    made.__setstate__(index)
-    return made
+def iterator_at(iterator: Iterator, index: int) -> Iterator:
+    """A new iterator over a list or tuple as if it had given its first items."""
+    iterator.__setstate__(index)
+    return iterator
 
 
 _EMPTY = [[], (), set()]

@@ -24,6 +24,7 @@ from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import (
     AttrSource,
+    ContainedItemSource,
     DictKeySource,
     GetItemSource,
     TensorProperty,
@@ -193,10 +194,20 @@ def _may_be_symbol(value: int | float) -> bool:
     return fits and not config.specialize_int
 
 
-def _item(tx: Frame, value: object, source: Source | None, key: object) -> VariableTracker:
+def _item_source(container: object, source: Source, key: object) -> Source:
+    """Where an item is found, whatever __getitem__ the class of the container has."""
+    for cls in (dict, list, tuple, collections.deque):
+        if isinstance(container, cls) and type(container).__getitem__ is not cls.__getitem__:
+            return ContainedItemSource(source, key, cls)
+    return GetItemSource(source, key)
+
+
+def _item(
+    tx: Frame, value: object, source: Source | None, key: object, container: object = None
+) -> VariableTracker:
     if source is None:
         return wrap(tx, value)
-    part = GetItemSource(source, key)
+    part = _item_source(container, source, key)
     if id(value) in tx.out.known and type(value) not in LITERALS:
         return wrap(tx, value, part)
     return LazyVariableTracker(tx, value, part)
@@ -274,10 +285,10 @@ def _entries(tx: Frame, value: dict, source: Source | None) -> dict:
             unimplemented("ordered dictionary", f"{key!r}", "keys that are objects were moved")
         if source is None or constant:
             hashed = wrap(tx, key)
-            part = GetItemSource(source, key) if source is not None else None
+            part = _item_source(value, source, key) if source is not None else None
         else:
             hashed = wrap(tx, key, DictKeySource(source, place))
-            part = GetItemSource(source, DictKeySource(source, place))
+            part = _item_source(value, source, DictKeySource(source, place))
         vt = (
             wrap(tx, item)
             if part is None
@@ -600,7 +611,7 @@ def _object(tx: Frame, value: object, source: Source | None) -> VariableTracker:
     tx.out.keep.append(value)
     for base, _ in _CONTENTS:
         if isinstance(value, base):
-            made.contents = _contents(tx, value, base, source)
+            made.hold(tx, _contents(tx, value, base, source))
             break
     return made
 
@@ -624,7 +635,7 @@ def _contents(tx: Frame, value: object, base: type, source: Source | None) -> Va
         members.entry = dict(members.items)
         return members
     _guard(tx, source, "SEQUENCE_LENGTH", base.__len__(value))
-    items = [_item(tx, item, source, i) for i, item in enumerate(base.__iter__(value))]
+    items = [_item(tx, item, source, i, value) for i, item in enumerate(base.__iter__(value))]
     if base is collections.deque:
         if source is not None:
             _guard(tx, AttrSource(source, "maxlen"), "CONSTANT_MATCH", value.maxlen)

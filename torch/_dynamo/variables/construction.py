@@ -222,13 +222,14 @@ def new_object(tx: Frame, cls: type, args: Args, kwargs: Kwargs) -> VariableTrac
     obj = UserDefinedObjectVariable(cls)
     for base, make in _CONTENTS:
         if issubclass(cls, base):
-            obj.contents = make(base)
+            contents = make(base)
             if base is tuple:
-                obj.contents = TupleVariable(args[0].unpack(tx) if args else [])
-                obj.init_args = [TupleVariable(obj.contents.items)]
+                contents = TupleVariable(args[0].unpack(tx) if args else [])
+                obj.init_args = [TupleVariable(contents.items)]
             elif base is frozenset:
-                obj.contents = SetVariable.of(tx, args[0].unpack(tx) if args else [], frozenset)
-                obj.init_args = [TupleVariable(list(obj.contents.items.values()))]
+                contents = SetVariable.of(tx, args[0].unpack(tx) if args else [], frozenset)
+                obj.init_args = [TupleVariable(list(contents.items.values()))]
+            obj.hold(tx, contents)
             return obj
     base = c_base(cls)
     if base is not object and base.__name__ not in ("Generic", "Protocol"):
@@ -423,6 +424,10 @@ def _reversed(tx: Frame, vt: VariableTracker) -> VariableTracker:
         found = vt.special(tx, "__reversed__")
         if found is not None:
             return found.call_function(tx, [], {})
+        if vt.contents is not None and not isinstance(vt.contents, TupleVariable):
+            return _reversed(tx, vt.contents)
+    if isinstance(vt, BaseListVariable) and vt.python_type() in (list, tuple):
+        return tx.make_reversed(vt)
     if isinstance(vt, BaseListVariable | UserDefinedObjectVariable | ConstantVariable):
         count = tx.as_index(tx.length(vt))
         items = (vt.getitem(tx, ConstantVariable(i)) for i in range(count - 1, -1, -1))

@@ -427,4 +427,4 @@ class DictViewVariable(VariableTracker):
         return super().call_method(tx, name, args, kwargs)
 
     def reconstruct(self, cg: Codegen) -> str:
-        return f"{cg.expr(self.base)}.{self.kind}()"
+        return cg.builtin_call(self.base, self.kind)

@@ -52,6 +52,8 @@ class CellVariable(VariableTracker):
             try:
                 value = self.real.cell_contents
             except ValueError:
+                if self.source is not None:
+                    tx.out.guard(self.source, "EMPTY_CELL")
                 return None
             source = AttrSource(self.source, "cell_contents") if self.source else None
             self.contents = VariableTracker.build(tx, value, source)

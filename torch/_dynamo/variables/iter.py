@@ -108,7 +108,33 @@ class SequenceIteratorVariable(IteratorVariable):
 
         if self.ended:
             return f"{cg.const(polyfills.ended)}({cg.const(self.cls)})"
-        return f"{cg.const(polyfills.iterator_at)}({cg.expr(self.sequence)}, {self.index})"
+        iterator = cg.builtin_call(self.sequence, "__iter__")
+        return f"{cg.const(polyfills.iterator_at)}({iterator}, {self.index})"
+
+
+class BackwardIteratorVariable(IteratorVariable):
+    """reversed(a list or tuple)"""
+
+    __slots__ = ("index", "sequence")
+
+    def __init__(self, sequence: BaseListVariable) -> None:
+        super().__init__(self._run(), type(reversed(sequence.python_type()())))
+        self.sequence = sequence
+        self.index = len(sequence.items) - 1
+
+    def _run(self) -> Iterator[VariableTracker]:
+        while 0 <= self.index < len(self.sequence.items):
+            self.index -= 1
+            yield self.sequence.item(self.index + 1)
+        self.index = -1
+
+    def reconstruct(self, cg: Codegen) -> str:
+        from torch._dynamo import polyfills
+
+        iterator = f"{cg.const(reversed)}({cg.expr(self.sequence)})"
+        if issubclass(self.sequence.python_type(), list):
+            iterator = cg.builtin_call(self.sequence, "__reversed__")
+        return f"{cg.const(polyfills.iterator_at)}({iterator}, {self.index})"
 
 
 class DequeIteratorVariable(IteratorVariable):
@@ -127,7 +153,8 @@ class DequeIteratorVariable(IteratorVariable):
 
         if len(self.sequence.items) != self.length or self.sequence.changed:
             unimplemented("iterator after the graph", repr(self), "its deque has changed")
-        return f"{cg.const(polyfills.advanced)}(iter({cg.expr(self.sequence)}), {self.index})"
+        iterator = cg.builtin_call(self.sequence, "__iter__")
+        return f"{cg.const(polyfills.advanced)}({iterator}, {self.index})"
 
 
 class _DequeWalk:
@@ -168,14 +195,16 @@ class TableIteratorVariable(IteratorVariable):
 
         if self.it.ended:
             return f"{cg.const(polyfills.ended)}({cg.const(self.cls)})"
-        known = self.table.source is not None and not self.table.changed
+        holder = cg.out.holders.get(id(self.table), self.table)
+        known = holder.source is not None and not self.table.changed
         if not known and (
             list(self.table.items) != self.before
-            or self.table.source is not None
+            or holder.source is not None
             or isinstance(self.table, SetVariable)
         ):
             unimplemented("iterator after the graph", repr(self), "what it walks has changed")
-        return f"{cg.const(polyfills.advanced)}(iter({cg.expr(self.owner)}), {self.it.taken})"
+        iterator = cg.builtin_call(self.owner, "__iter__")
+        return f"{cg.const(polyfills.advanced)}({iterator}, {self.it.taken})"
 
 
 class ExistingIteratorVariable(IteratorVariable):

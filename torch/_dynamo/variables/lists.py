@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Methods that move items and look at none, by class. They change the container, or copy it.
 _MOVING = {
-    list: {"append", "insert", "pop", "reverse", "clear", "copy", "__reversed__"},
+    list: {"append", "insert", "pop", "reverse", "clear", "copy"},
     collections.deque: {
         *("append", "appendleft", "pop", "popleft", "insert", "reverse", "clear", "copy"),
         *("rotate", "__reversed__"),
@@ -120,8 +120,6 @@ class BaseListVariable(VariableTracker):
         if name == "count" and len(args) == 1:
             hits = [tx.equal(item.realize(), args[0]) for item in self.items]
             return ConstantVariable(sum(hits))
-        if name == "__reversed__":
-            return tx.make_iterator(self.like(self.items[::-1]))
         if name == "__hash__" and not args:
             return ConstantVariable(hash(self.hash_key(tx)))
         if name in _OPERATORS and len(args) == 1:
@@ -204,6 +202,8 @@ class MutableSequence(BaseListVariable):
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name in _MOVING.get(self.cls, ()) and not kwargs:
             return self._move(tx, name, args)
+        if name == "__reversed__" and not args:
+            return tx.make_reversed(self)
         if name in ("extend", "__iadd__") and len(args) == 1:
             tx.mutate(self)
             new = args[0].unpack(tx)

@@ -245,6 +245,11 @@ class UserDefinedObjectVariable(VariableTracker):
         # What __new__ needs to make the object again, besides the class.
         self.init_args: Args = []
 
+    def hold(self, tx: Frame, contents: VariableTracker) -> None:
+        """Notes the builtin container. Views and iterators of it are those of the object."""
+        self.contents = contents
+        tx.out.holders[id(contents)] = self
+
     def describe(self) -> str:
         return self.cls.__qualname__
 
