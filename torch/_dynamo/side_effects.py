@@ -35,7 +35,7 @@ class SideEffects:
         # Hooks that were registered on inputs.
         self.hooks: list[RemovableHandleVariable] = []
         # Calls to be made after the graph: function and arguments.
-        self.calls: list[tuple[object, list[VariableTracker]]] = []
+        self.calls: list[tuple[object, list[VariableTracker], dict[str, VariableTracker]]] = []
 
     def count(self) -> int:
         """How many changes were made so far."""
@@ -138,8 +138,10 @@ class SideEffects:
                     cg.effect(f"del {target}[{name!r}]")
                 else:
                     cg.effect(f"{target}[{name!r}] = {cg.expr(value)}")
-        for fn, args in self.calls:
-            cg.effect(f"{cg.const(fn)}({', '.join(cg.expr(a) for a in args)})")
+        for fn, args, kwargs in self.calls:
+            given = [cg.expr(a) for a in args]
+            given += [f"{name}={cg.expr(value)}" for name, value in kwargs.items()]
+            cg.effect(f"{cg.const(fn)}({', '.join(given)})")
 
     def _write_object(self, cg: Codegen, vt: VariableTracker) -> None:
         target = cg.expr(vt)

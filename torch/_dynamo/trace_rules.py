@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import builtins
 import functools
+import logging
 import math
 import operator
 import os
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NoReturn
 
 import torch
+from torch._dynamo import config
 from torch._dynamo.exc import unimplemented
 
 INLINE = "inline"  # run its bytecode
@@ -23,6 +25,8 @@ GRAPH = "graph"  # a node of the graph
 CONSTANT = "constant"  # called on constants while tracing
 NONSTRICT = "nonstrict"  # a node that takes trees apart: their leaves are its arguments
 MARKED = "marked"  # called on real values while tracing; its result is a constant of the trace
+IGNORE = "ignore"  # is not called at all
+LATER = "later"  # is called after the graph
 SKIP = "skip"  # breaks the graph
 STATE = "state"  # a question about the tracing state, whose value is a constant of the trace
 FORBID = "forbid"  # an error
@@ -167,8 +171,29 @@ def explicit(fn: object) -> object | None:
     return found
 
 
+def _of_settings(fn: object) -> str | None:
+    """The rule that settings name for functions that only tell the world something."""
+    for names, rule in (
+        (config.ignore_logging_functions, IGNORE),
+        (config.ignore_logger_methods, IGNORE),
+        (config.reorderable_logging_functions, LATER),
+    ):
+        if names and isinstance(fn, Hashable) and fn in names:
+            return rule
+    return None
+
+
+def logger_rule(method: object, logger: logging.Logger, exporting: bool) -> str:
+    """The rule for a method of a logger: an exported program writes no messages."""
+    bound = getattr(logger, getattr(method, "__name__", ""), None)
+    return IGNORE if exporting else _of_settings(bound) or SKIP
+
+
 def lookup(fn: object) -> object:
     """The rule of a callable."""
+    named = _of_settings(fn)
+    if named is not None:
+        return named
     found = explicit(fn)
     if found is not None:
         return found
@@ -339,7 +364,7 @@ def tracing_state_functions() -> dict[object, bool | None]:
     return {
         torch.compiler.is_compiling: True,
         torch.compiler.is_dynamo_compiling: True,
-        torch.compiler.is_exporting: False,
+        torch.compiler.is_exporting: torch.compiler._is_exporting_flag,
         torch.jit.is_scripting: False,
         torch.jit.is_tracing: False,
         torch._C._get_tracing_state: None,

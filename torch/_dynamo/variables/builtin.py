@@ -499,11 +499,6 @@ def _globals(tx: Frame) -> VariableTracker:
 
 @handler(builtins.print)
 def _print(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
-    from torch._dynamo import config
-
-    if builtins.print in (getattr(config, "reorderable_logging_functions", None) or ()):
-        tx.out.side_effects.calls.append((print, list(args)))
-        return NONE
     trace_rules.refuse(print, "it writes to the terminal while the graph is captured")
 
 

@@ -264,7 +264,7 @@ class ErrorOnBreakVariable(ContextWrappingVariable):
         elif self.real is not None:
             self.saved = bool(self.real._before[-1])
             tx.out.side_effects.changes += 1
-            tx.out.side_effects.calls.append((self.cls.__exit__, [self, NONE, NONE, NONE]))
+            tx.out.side_effects.calls.append((self.cls.__exit__, [self, NONE, NONE, NONE], {}))
         tx.out.error_on_break = self.saved
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

@@ -679,7 +679,7 @@ class DeferredCallVariable(KnownObjectVariable):
 
         if kwargs or not all(a.is_python_constant() for a in args):
             trace_rules.refuse(self.value, "it is called with values that are not constants")
-        tx.out.side_effects.calls.append((self.value, list(args)))
+        tx.out.side_effects.calls.append((self.value, list(args), {}))
         return NONE
 
 
@@ -707,6 +707,9 @@ class SkipFunctionVariable(KnownObjectVariable):
         )
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
+        rule = trace_rules.lookup(self.value)
+        if rule in (trace_rules.IGNORE, trace_rules.LATER):
+            return tx.call_by_rule(rule, self, self.value, args, kwargs)
         trace_rules.refuse(self.value, self.reason)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import logging
 import math
 import sys
 import types
@@ -53,6 +54,10 @@ def call(
     tx: Frame, rule: object, fn: VariableTracker, value: object, args: Args, kwargs: Kwargs
 ) -> VariableTracker:
     """A call of `value` by its rule."""
+    if rule is trace_rules.SKIP and args:
+        logger = getattr(args[0].realize(), "value", None)
+        if isinstance(logger, logging.Logger):
+            rule = trace_rules.logger_rule(value, logger, tx.out.options.export)
     if rule is GRAPH:
         if isinstance(value, types.FunctionType) and trace_rules.explicit(value) is GRAPH:
             # Allowed by the program, which may call it for its effect.
@@ -68,6 +73,11 @@ def call(
         return rule(tx, *args, **kwargs)
     if rule is CONSTANT:
         return _constant_call(tx, value, args, kwargs)
+    if rule is trace_rules.IGNORE:
+        return NONE
+    if rule is trace_rules.LATER:
+        tx.out.side_effects.calls.append((value, list(args), dict(kwargs)))
+        return NONE
     if rule is NONSTRICT:
         from torch._dynamo.variables import pytree
 
@@ -213,7 +223,13 @@ def _state(value: object) -> Callable:
 
 for _fn in (torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling):
     trace_rules.register(_fn, _state(True))
-trace_rules.register(torch.compiler.is_exporting, _state(False))
+
+
+def _is_exporting(tx: Frame) -> VariableTracker:
+    return ConstantVariable(tx.out.options.export or torch.compiler._is_exporting_flag)
+
+
+trace_rules.register(torch.compiler.is_exporting, _is_exporting)
 # A custom operator called by the object that torch.library.custom_op made.
 trace_rules.register(CustomOpDef.__call__, INLINE)
 trace_rules.register_name("torch._inductor.test_operators.realize", INLINE)
