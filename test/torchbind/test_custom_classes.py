@@ -314,7 +314,53 @@ def test_stand_in_of_a_fake_class_takes_part_in_fake_kernels(classes, ops) -> No
 
 
 def test_fake_class_without_a_way_to_make_it_is_refused(classes) -> None:
-    with pytest.raises(RuntimeError, match="__obj_unflatten__ as a classmethod"):
+    with pytest.raises(RuntimeError, match="does not define a classmethod __obj_unflatten__"):
         torch._library.register_fake_class("_TorchScriptTesting::_Foo", type("Bare", (), {}))
     with pytest.raises(RuntimeError):
         torch._library.register_fake_class("_TorchScriptTesting::_NoSuchClass", object)
+
+
+def test_registry_of_fake_classes_is_cleared_and_names_what_is_missing(classes) -> None:
+    registry = torch._library.fake_class_registry.global_fake_class_registry
+    registry.register(QUALIFIED + "_Foo", dict)
+    assert registry.get_impl(QUALIFIED + "_Foo") is dict
+    registry.clear()
+    assert not registry.has_impl(QUALIFIED + "_Foo")
+    with pytest.raises(RuntimeError, match='register_fake_class."_TorchScriptTesting::_Foo"'):
+        registry.get_impl(QUALIFIED + "_Foo")
+    wrong = type("Wrong", (), {"__obj_unflatten__": lambda cls, flat: cls()})
+    with pytest.raises(RuntimeError, match="__obj_unflatten__ is not a classmethod"):
+        torch._library.register_fake_class("_TorchScriptTesting::_Foo", wrong)
+
+
+def test_exported_program_with_an_instance_is_saved_and_loaded(classes, ops) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.foo = classes._Foo(10, 20)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + ops.takes_foo(self.foo, x)
+
+    class Stand:
+        def __init__(self, x: int, y: int) -> None:
+            self.x, self.y = x, y
+
+        @classmethod
+        def __obj_unflatten__(cls, flat: tuple) -> object:
+            return cls(**dict(flat))
+
+        def add_tensor(self, z: torch.Tensor) -> torch.Tensor:
+            return (self.x + self.y) * z
+
+    x = torch.ones(2, 3)
+    torch._library.register_fake_class("_TorchScriptTesting::_Foo", Stand)
+    try:
+        program = torch.export.export(Net(), (x,), strict=False)
+        file = io.BytesIO()
+        torch.export.save(program, file)
+        file.seek(0)
+        loaded = torch.export.load(file)
+    finally:
+        torch._library.fake_class_registry.global_fake_class_registry.clear()
+    assert torch.equal(loaded.module()(x), Net()(x))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import torch
 from torch import Tensor, fx
 from torch.export.exported_program import ExportedProgram
@@ -14,6 +16,7 @@ __all__ = [
     "is_buffer",
     "is_lifted_tensor_constant",
     "is_param",
+    "nodes_filter",
     "register_dataclass_as_pytree_node",
 ]
 
@@ -65,3 +68,8 @@ def register_dataclass_as_pytree_node(
 ) -> None:
     """As torch.export.register_dataclass."""
     torch.export.register_dataclass(cls, serialized_type_name=serialized_type_name)
+
+
+def nodes_filter(nodes: Iterable[fx.Node], node_call_back: Callable[[fx.Node], bool]) -> list:
+    """The nodes of which the function says yes."""
+    return [node for node in nodes if node_call_back(node)]

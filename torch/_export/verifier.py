@@ -114,11 +114,11 @@ class Verifier:
 
     def allowed_getattr_types(self) -> tuple[type, ...]:
         """Kinds of attributes that a graph may read."""
-        return (fx.GraphModule, torch.utils._pytree.TreeSpec)
+        return (fx.GraphModule, torch.utils._pytree.TreeSpec, torch._C.ScriptObject)
 
     def allowed_getattr_types_for_subgm(self) -> tuple[type, ...]:
         """Kinds of attributes that a graph inside a graph may read."""
-        return (fx.GraphModule, torch.utils._pytree.TreeSpec)
+        return (fx.GraphModule, torch.utils._pytree.TreeSpec, torch._C.ScriptObject)
 
     def check_valid_op(self, op: object) -> None:
         """Raises for an operator that may not be called."""

@@ -15,11 +15,13 @@ import torch
 from torch._library.utils import parse_namespace
 
 __all__ = [
+    "FakeClassRegistry",
     "FakeScriptObject",
     "FakeScriptMethod",
     "HasStaticMethodFromReal",
     "deregister_fake_class",
     "find_fake_class",
+    "global_fake_class_registry",
     "has_fake_class",
     "maybe_to_fake_obj",
     "maybe_unwrap_fake_script_object",
@@ -29,7 +31,6 @@ __all__ = [
 log = logging.getLogger(__name__)
 _FROM_REAL = "__obj_unflatten__"
 _PREFIX = "__torch__.torch.classes."
-_classes: dict[str, type] = {}
 
 
 class HasStaticMethodFromReal(Protocol):
@@ -37,6 +38,46 @@ class HasStaticMethodFromReal(Protocol):
 
     @classmethod
     def __obj_unflatten__(cls, flattened: object) -> HasStaticMethodFromReal: ...
+
+
+class FakeClassRegistry:
+    """The stand-in classes by the full names of the classes that they stand for."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type] = {}
+
+    def has_impl(self, full_qualname: str) -> bool:
+        """Whether a class of that name has a stand-in."""
+        return full_qualname in self._classes
+
+    def get_impl(self, full_qualname: str) -> type:
+        """The stand-in. Raises where there is none."""
+        if full_qualname not in self._classes:
+            short = full_qualname.removeprefix(_PREFIX).replace(".", "::")
+            raise RuntimeError(
+                f"ScriptObject of {full_qualname} has no fake class: register one with "
+                f'torch._library.register_fake_class("{short}")'
+            )
+        return self._classes[full_qualname]
+
+    def register(self, full_qualname: str, fake_class: type) -> None:
+        """Takes a stand-in, also in place of another one."""
+        if full_qualname in self._classes:
+            log.warning(
+                "the fake class of %s is replaced by %s", full_qualname, fake_class.__name__
+            )
+        self._classes[full_qualname] = fake_class
+
+    def deregister(self, full_qualname: str) -> type | None:
+        """Takes a registration back; gives the class that was registered."""
+        return self._classes.pop(full_qualname, None)
+
+    def clear(self) -> None:
+        """Takes all registrations back."""
+        self._classes.clear()
+
+
+global_fake_class_registry = FakeClassRegistry()
 
 
 class FakeScriptObject:
@@ -95,14 +136,18 @@ def register_fake_class(
         name = _full_name(qualname)
         # Asking for the class raises where no library has brought it.
         getattr(getattr(torch.classes, qualname.partition("::")[0]), qualname.partition("::")[2])
-        if not isinstance(_declared(given, _FROM_REAL), (classmethod, staticmethod)):
-            raise RuntimeError(
-                f"{given.__name__} must define {_FROM_REAL} as a classmethod: it makes the "
-                f"stand-in of {qualname} from what the real object's __obj_flatten__ gives"
+        found = _declared(given, _FROM_REAL)
+        if not isinstance(found, (classmethod, staticmethod)):
+            missing = (
+                f"{given.__name__} does not define a classmethod {_FROM_REAL}"
+                if found is None
+                else f"{given.__name__}.{_FROM_REAL} is not a classmethod"
             )
-        if name in _classes:
-            log.warning("the fake class of %s is replaced by %s", qualname, given.__name__)
-        _classes[name] = given
+            raise RuntimeError(
+                f"{missing}: it makes the stand-in of {qualname} from what the real object's "
+                "__obj_flatten__ gives"
+            )
+        global_fake_class_registry.register(name, given)
         return given
 
     return register if fake_class is None else register(fake_class)
@@ -117,16 +162,17 @@ def _declared(given: type, name: str) -> object:
 
 def deregister_fake_class(qualname: str) -> type | None:
     """Takes a registration back; gives the class that was registered."""
-    return _classes.pop(_full_name(qualname), None)
+    return global_fake_class_registry.deregister(_full_name(qualname))
 
 
 def has_fake_class(full_qualname: str) -> bool:
     """Whether the class of a full name (__torch__.torch.classes.ns.name) has a stand-in."""
-    return full_qualname in _classes
+    return global_fake_class_registry.has_impl(full_qualname)
 
 
 def find_fake_class(full_qualname: str) -> type | None:
-    return _classes.get(full_qualname)
+    known = global_fake_class_registry
+    return known.get_impl(full_qualname) if known.has_impl(full_qualname) else None
 
 
 def maybe_to_fake_obj(fake_mode: Any, x: Any) -> Any:
@@ -144,13 +190,7 @@ def maybe_to_fake_obj(fake_mode: Any, x: Any) -> Any:
 
 def _make(fake_mode: Any, x: Any) -> FakeScriptObject:
     name = x._type().qualified_name()
-    fake_class = _classes.get(name)
-    if fake_class is None:
-        short = name.removeprefix(_PREFIX).replace(".", "::")
-        raise RuntimeError(
-            f"ScriptObject of {name} has no fake class: register one with torch._library."
-            f'register_fake_class("{short}")'
-        )
+    fake_class = global_fake_class_registry.get_impl(name)
     if not x._has_method("__obj_flatten__"):
         raise RuntimeError(f"{name} has no __obj_flatten__, from which its stand-in is made")
     flat = _fakified(fake_mode, x.__obj_flatten__())

@@ -102,12 +102,17 @@ def _saved(value: object) -> bytes:
     return buffer.getvalue()
 
 
+def load_values(data: bytes) -> object:
+    """What torch.save wrote: tensors, plain values, and objects of C++ classes, which are made by
+    the __setstate__ that their libraries registered."""
+    with torch.serialization.safe_globals([torch._C._script_object_from_state]):
+        return torch.load(io.BytesIO(data), weights_only=True)
+
+
 def _loaded(data: object) -> object:
     if not isinstance(data, bytes):
         return data
-    if not data:
-        return None
-    return torch.load(io.BytesIO(data), weights_only=True)
+    return load_values(data) if data else None
 
 
 class ExportedProgramSerializer:

@@ -25,6 +25,7 @@ from torch._export.serde.serialize import (
     SerializeError,
     _saved,
     from_bytes,
+    load_values,
     to_bytes,
 )
 from torch.export.exported_program import ExportedProgram
@@ -199,7 +200,7 @@ class _Archive:
                 raise SerializeError(f"the archive is damaged: {row.path_name!r:.80}")
             if row.use_pickle:
                 data = self.read(f"{folder}/{row.path_name}")
-                found[name] = torch.load(io.BytesIO(data), weights_only=True)
+                found[name] = load_values(data)
                 continue
             key = (row.path_name, str(schema.to_json(row.tensor_meta)), row.is_param)
             if key not in made:
@@ -250,7 +251,7 @@ def _examples(archive: _Archive) -> tuple | None:
     if not data:
         return None
     try:
-        found = torch.load(io.BytesIO(data), weights_only=True)
+        found = load_values(data)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError):
         return None
     shaped = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], tuple)
