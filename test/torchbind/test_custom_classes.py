@@ -326,7 +326,7 @@ def test_registry_of_fake_classes_is_cleared_and_names_what_is_missing(classes) 
     assert registry.get_impl(QUALIFIED + "_Foo") is dict
     registry.clear()
     assert not registry.has_impl(QUALIFIED + "_Foo")
-    with pytest.raises(RuntimeError, match='register_fake_class."_TorchScriptTesting::_Foo"'):
+    with pytest.raises(RuntimeError, match=r'register_fake_class."_TorchScriptTesting::_Foo"'):
         registry.get_impl(QUALIFIED + "_Foo")
     wrong = type("Wrong", (), {"__obj_unflatten__": lambda cls, flat: cls()})
     with pytest.raises(RuntimeError, match="__obj_unflatten__ is not a classmethod"):
