@@ -27,7 +27,7 @@ if(NOT CRESSET_IN_WHEEL)
   install(FILES LICENSE THIRD_PARTY.md DESTINATION share/licenses/Torch)
 endif()
 
-set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "*.cuh")
+set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.inc" PATTERN "*.cuh")
 install(DIRECTORY c10 DESTINATION ${include_dir} ${headers})
 install(DIRECTORY aten/src/ATen DESTINATION ${include_dir} ${headers})
 install(DIRECTORY torch/csrc torch/headeronly DESTINATION ${include_dir}/torch ${headers})
@@ -37,8 +37,8 @@ install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/ DESTINATION ${include_dir} ${headers}
   PATTERN "public" EXCLUDE)
 # What programs see instead of the library's own view comes last.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/public/ DESTINATION ${include_dir} ${headers})
-install(FILES torch/library.h torch/custom_class.h torch/extension.h torch/python.h
-  DESTINATION ${include_dir}/torch)
+file(GLOB top_headers CONFIGURE_DEPENDS torch/*.h)
+install(FILES ${top_headers} DESTINATION ${include_dir}/torch)
 
 # A built tree offers the same layout by links.
 if(CRESSET_INPLACE)

@@ -1,8 +1,8 @@
 # CMake package Torch: find_package(Torch REQUIRED), then link ${TORCH_LIBRARIES}, or the targets
-# torch (tensors, operators, autograd) and torch_nn (torch::nn, torch::optim, archives). All paths
-# follow from where this file lies, so that a wheel, an installation and a built source tree use
-# the same one: <prefix>/share/cmake/Torch/TorchConfig.cmake beside <prefix>/include and
-# <prefix>/lib.
+# torch (tensors, operators, autograd), torch_nn (torch::nn, torch::optim, archives) and torch_c10d
+# (stores, groups of processes; not one of TORCH_LIBRARIES). All paths follow from where this file
+# lies, so that a wheel, an installation and a built source tree use the same one:
+# <prefix>/share/cmake/Torch/TorchConfig.cmake beside <prefix>/include and <prefix>/lib.
 get_filename_component(TORCH_INSTALL_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(TORCH_INCLUDE_DIRS
   "${TORCH_INSTALL_PREFIX}/include" "${TORCH_INSTALL_PREFIX}/include/torch/csrc/api/include")
@@ -21,7 +21,7 @@ endforeach()
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 
-foreach(library torch torch_nn)
+foreach(library torch torch_nn torch_c10d)
   if(NOT TARGET ${library})
     add_library(${library} SHARED IMPORTED)
     set_target_properties(${library} PROPERTIES
@@ -32,5 +32,6 @@ foreach(library torch torch_nn)
   endif()
 endforeach()
 set_property(TARGET torch_nn APPEND PROPERTY INTERFACE_LINK_LIBRARIES torch)
+set_property(TARGET torch_c10d APPEND PROPERTY INTERFACE_LINK_LIBRARIES torch)
 set(Torch_FOUND TRUE)
 set(TORCH_FOUND TRUE)

@@ -9,6 +9,7 @@
 #include <c10/core/Stream.h>
 #include <c10/core/SymNumbers.h>
 #include <torch/custom_class.h>
+#include <torch/python_distributed.h>
 #include <torch/version.h>
 
 #if __has_include(<pybind11/pybind11.h>)

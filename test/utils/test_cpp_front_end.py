@@ -141,7 +141,7 @@ def test_headers_of_the_front_end_never_include_python() -> None:
     public = ["torch", "ATen", "c10"]
     private = re.compile(r"torch/csrc/(python|dynamo|fx)/")
     for folder in public:
-        for header in (include / folder).rglob("*.h"):
+        for header in (include / folder).rglob("*.h*"):
             name = header.relative_to(include).as_posix()
             if private.match(name):
                 continue

@@ -13,7 +13,7 @@ import pathlib
 import shutil
 import sys
 
-SUFFIXES = {".h", ".inc", ".cuh"}
+SUFFIXES = {".h", ".hpp", ".inc", ".cuh"}
 # Folder of the source tree (or, with "build:", of the build) -> folder below torch/include.
 PLACES = {
     "c10": "c10",

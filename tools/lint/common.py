@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CPP_SUFFIXES = {".cpp", ".h", ".cu", ".cuh"}
+CPP_SUFFIXES = {".cpp", ".h", ".hpp", ".cu", ".cuh"}
 
 
 @dataclasses.dataclass(frozen=True)

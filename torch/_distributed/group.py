@@ -481,6 +481,13 @@ class Backend(_Collectives, _c10d._Backend):
         """Connections are made when the backend is."""
 
 
+class ForeignBackend(Backend):
+    """A backend that a C++ extension brought (torch/csrc/distributed/c10d/Backend.hpp)."""
+
+    def __init__(self) -> None:
+        raise TypeError("a backend of an extension is made by a function of the extension")
+
+
 class ProcessGroupGloo(ListChecks, Backend):
     """Gloo: CPU tensors over TCP."""
 

@@ -35,8 +35,8 @@ TORCH_LIB_PATH = os.path.join(_TORCH_PATH, "lib")
 ROCM_HOME = None
 IS_HIP_EXTENSION = False
 COMMON_NVCC_FLAGS = _build.NVCC_FLAGS
-# Objects from the linker that a program does not use are not asked for at its start.
-_FRONT_END = ["-Wl,--push-state,--as-needed", "-ltorch_nn", "-Wl,--pop-state"]
+# What an extension does not use is not asked for when it is loaded.
+_FRONT_END = ["-Wl,--push-state,--as-needed", "-ltorch_nn", "-ltorch_c10d", "-Wl,--pop-state"]
 
 
 def _find_cuda_home():

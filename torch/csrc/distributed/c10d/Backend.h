@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/Store.h>
 #include <torch/csrc/distributed/c10d/Work.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 struct BackendOptions {
   Millis timeout = std::chrono::minutes(30);
@@ -135,4 +135,4 @@ using MakeBackend = Backend* (*)(std::shared_ptr<Store> store, int rank, int siz
 // or what it needs is not installed.
 TORCH_API MakeBackend find_plugin(const std::string& name, std::string& why);
 
-} // namespace c10d
+} // namespace c10d::engine

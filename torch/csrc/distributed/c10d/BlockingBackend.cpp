@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 using Clock = std::chrono::steady_clock;
 
@@ -290,4 +290,4 @@ MakeBackend find_plugin(const std::string& name, std::string& why) {
   return make;
 }
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -2,7 +2,7 @@
 #include <torch/csrc/distributed/c10d/Backend.h>
 #include <torch/csrc/distributed/c10d/FlightRecorder.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 const char* name_of(OpType type) {
   switch (type) {
@@ -288,4 +288,4 @@ std::shared_ptr<Work> FakeBackend::run(Collective call) {
   return work;
 }
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 using Millis = std::chrono::milliseconds;
 
@@ -68,4 +68,4 @@ struct TORCH_API Collective {
   std::string describe() const;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

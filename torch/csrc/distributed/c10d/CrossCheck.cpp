@@ -3,7 +3,7 @@
 
 #include <array>
 
-namespace c10d {
+namespace c10d::engine {
 
 namespace {
 
@@ -147,4 +147,4 @@ void CrossCheck::check(const Collective& call, Millis timeout) {
   }
 }
 
-} // namespace c10d
+} // namespace c10d::engine

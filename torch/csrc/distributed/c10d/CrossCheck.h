@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/Collective.h>
 #include <torch/csrc/distributed/c10d/Store.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 class TORCH_API CrossCheck {
  public:
@@ -23,4 +23,4 @@ class TORCH_API CrossCheck {
   std::mutex mutex_;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

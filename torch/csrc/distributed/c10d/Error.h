@@ -3,7 +3,7 @@
 #pragma once
 #include <c10/util/Exception.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 // The name is PyTorch's: C++ programs catch these.
 class TORCH_API DistError : public c10::Error {
@@ -36,4 +36,12 @@ class TORCH_API DistQueueEmptyError : public DistStoreError {
   ~DistQueueEmptyError() override;
 };
 
+} // namespace c10d::engine
+
+namespace c10d {
+using engine::DistBackendError;
+using engine::DistError;
+using engine::DistNetworkError;
+using engine::DistQueueEmptyError;
+using engine::DistStoreError;
 } // namespace c10d

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 namespace {
 
@@ -216,4 +216,4 @@ std::shared_ptr<Store> FileStore::clone() {
   return other;
 }
 
-} // namespace c10d
+} // namespace c10d::engine

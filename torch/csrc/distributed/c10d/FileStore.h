@@ -3,7 +3,7 @@
 #pragma once
 #include <torch/csrc/distributed/c10d/Store.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 class TORCH_API FileStore final : public Store {
  public:
@@ -36,4 +36,4 @@ class TORCH_API FileStore final : public Store {
   StoreTable table_;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

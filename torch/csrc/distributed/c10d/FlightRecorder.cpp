@@ -10,7 +10,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 namespace {
 
@@ -273,4 +273,4 @@ void FlightRecorder::dump(const std::string& reason) {
   }
 }
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -9,7 +9,7 @@
 
 #include <torch/csrc/distributed/c10d/Collective.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 class Backend;
 
@@ -73,4 +73,4 @@ class TORCH_API FlightRecorder {
   std::map<std::string, Group> groups_;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

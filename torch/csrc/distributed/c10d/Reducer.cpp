@@ -11,7 +11,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/set_grad.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 using torch::autograd::Node;
 
@@ -323,4 +323,4 @@ void Reducer::deliver(const Bucket& bucket, const at::Tensor& result,
   }
 }
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -7,7 +7,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 // How buckets are exchanged: by a backend, or by what a program put in its place.
 class TORCH_API GradientExchange {
@@ -104,4 +104,4 @@ class TORCH_API Reducer {
   bool expects_ = false, has_begun_ = false, is_finished_ = true, is_first_pass_ = true;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-namespace c10d {
+namespace c10d::engine {
 
 DistError::~DistError() = default;
 DistBackendError::~DistBackendError() = default;
@@ -306,4 +306,4 @@ std::shared_ptr<Store> PrefixStore::clone() {
   return std::make_shared<PrefixStore>(prefix(), store_->clone());
 }
 
-} // namespace c10d
+} // namespace c10d::engine

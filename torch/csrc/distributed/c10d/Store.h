@@ -12,7 +12,7 @@
 
 #include <torch/csrc/distributed/c10d/Error.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 using Bytes = std::string;
 using Keys = std::vector<std::string>;
@@ -163,4 +163,4 @@ class TORCH_API PrefixStore final : public Store {
   const std::shared_ptr<Store> store_;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -18,7 +18,7 @@
 #include <ATen/parallel/Parallel.h>
 #include <torch/csrc/distributed/c10d/TcpWire.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 using wire::Command;
 using wire::Status;
@@ -484,4 +484,4 @@ std::string TCPStore::repr() {
                   server_ ? c10::str("TCPServer(port=", int(port()), ")") : "<nullptr>", ")");
 }
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -6,7 +6,7 @@
 
 #include <torch/csrc/distributed/c10d/Store.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 struct TCPStoreOptions {
   uint16_t port = 29500; // 0: the server takes a free one
@@ -78,4 +78,4 @@ class TORCH_API TCPStoreServer {
   std::unique_ptr<Loop> loop_;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

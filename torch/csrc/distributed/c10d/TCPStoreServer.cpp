@@ -21,7 +21,7 @@
 
 #include <torch/csrc/distributed/c10d/TcpWire.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 namespace {
 
@@ -579,4 +579,4 @@ std::shared_ptr<TCPStoreServer> TCPStoreServer::start(const TCPStoreOptions& opt
   return server;
 }
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace c10d::wire {
+namespace c10d::engine::wire {
 
 constexpr uint32_t kMagic = 0x3C85F7CE;
 enum class Command : uint8_t {
@@ -95,4 +95,4 @@ class Reader {
   bool short_ = false, bad_ = false;
 };
 
-} // namespace c10d::wire
+} // namespace c10d::engine::wire

@@ -14,7 +14,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/parallel/Parallel.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 namespace {
 
@@ -290,4 +290,4 @@ std::shared_ptr<Backend> make_threaded_backend(const std::string& group_key, int
   return std::make_shared<ThreadedBackend>(std::move(board), rank, size, std::move(options));
 }
 
-} // namespace c10d
+} // namespace c10d::engine

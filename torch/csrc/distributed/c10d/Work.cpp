@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/Error.h>
 #include <torch/csrc/distributed/c10d/FlightRecorder.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 using Clock = std::chrono::steady_clock;
 
@@ -82,4 +82,4 @@ void Work::finish(std::exception_ptr error) {
   for (auto& callback : callbacks) callback();
 }
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -7,7 +7,7 @@
 
 #include <torch/csrc/distributed/c10d/Collective.h>
 
-namespace c10d {
+namespace c10d::engine {
 
 class TORCH_API Work {
  public:
@@ -19,8 +19,8 @@ class TORCH_API Work {
   // long as the backend lets it run.
   virtual void wait(Millis timeout);
   virtual bool is_completed();
-  bool is_success();
-  std::exception_ptr exception();
+  virtual bool is_success();
+  virtual std::exception_ptr exception();
   // The rank that sent, where that was open.
   virtual int source_rank() const { return source_; }
   const std::vector<at::Tensor>& result() const { return result_; }
@@ -29,7 +29,7 @@ class TORCH_API Work {
   double duration_ms();
 
   // Calls back when done, at once if it is so already; on the thread that finishes.
-  void on_done(std::function<void()> callback);
+  virtual void on_done(std::function<void()> callback);
 
   // ---- for backends
   void finish(std::exception_ptr error = nullptr);
@@ -52,4 +52,4 @@ class TORCH_API Work {
   std::chrono::steady_clock::time_point ended_;
 };
 
-} // namespace c10d
+} // namespace c10d::engine

@@ -26,7 +26,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/ops/copy.h>
 
-namespace c10d::gloo_backend {
+namespace c10d::engine::gloo_backend {
 
 namespace {
 
@@ -85,7 +85,7 @@ void divide(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {
 // ---- the store and the network as Gloo wants them -----------------------------------------------
 class GlooStore final : public ::gloo::rendezvous::Store {
  public:
-  explicit GlooStore(std::shared_ptr<c10d::Store> store) : store_(std::move(store)) {}
+  explicit GlooStore(std::shared_ptr<c10d::engine::Store> store) : store_(std::move(store)) {}
   void set(const std::string& key, const std::vector<char>& data) override {
     store_->set(key, Bytes(data.begin(), data.end()));
   }
@@ -99,7 +99,7 @@ class GlooStore final : public ::gloo::rendezvous::Store {
   }
 
  private:
-  const std::shared_ptr<c10d::Store> store_;
+  const std::shared_ptr<c10d::engine::Store> store_;
 };
 
 using Device = std::shared_ptr<::gloo::transport::Device>;
@@ -712,10 +712,10 @@ void GlooBackend::monitored_barrier(Millis timeout, bool wait_all_ranks) {
                                   " failed to pass monitoredBarrier in ", timeout.count(), " ms"));
 }
 
-} // namespace c10d::gloo_backend
+} // namespace c10d::engine::gloo_backend
 
-extern "C" __attribute__((visibility("default"))) c10d::Backend*
-cresset_make_backend(std::shared_ptr<c10d::Store> store, int rank, int size,
-                     const c10d::BackendOptions& options) {
-  return new c10d::gloo_backend::GlooBackend(std::move(store), rank, size, options);
+extern "C" __attribute__((visibility("default"))) c10d::engine::Backend*
+cresset_make_backend(std::shared_ptr<c10d::engine::Store> store, int rank, int size,
+                     const c10d::engine::BackendOptions& options) {
+  return new c10d::engine::gloo_backend::GlooBackend(std::move(store), rank, size, options);
 }

@@ -11,7 +11,7 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
 
-namespace c10d::gloo_backend {
+namespace c10d::engine::gloo_backend {
 
 namespace {
 
@@ -83,4 +83,4 @@ void scale_after(const ReduceOp& op, const at::Tensor& tensor, int size) {
   }
 }
 
-} // namespace c10d::gloo_backend
+} // namespace c10d::engine::gloo_backend

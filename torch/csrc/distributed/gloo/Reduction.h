@@ -5,7 +5,7 @@
 
 #include <torch/csrc/distributed/c10d/Collective.h>
 
-namespace c10d::gloo_backend {
+namespace c10d::engine::gloo_backend {
 
 // c = a (op) b over n elements; c may be a.
 using ReduceFunction = std::function<void(void* c, const void* a, const void* b, size_t n)>;
@@ -17,4 +17,4 @@ ReduceFunction reduce_function(ReduceOp::Kind kind, at::ScalarType dtype);
 void scale_before(const ReduceOp& op, const at::Tensor& tensor);
 void scale_after(const ReduceOp& op, const at::Tensor& tensor, int size);
 
-} // namespace c10d::gloo_backend
+} // namespace c10d::engine::gloo_backend

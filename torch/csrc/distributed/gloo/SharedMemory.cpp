@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace c10d::gloo_backend {
+namespace c10d::engine::gloo_backend {
 
 using Clock = std::chrono::steady_clock;
 
@@ -302,4 +302,4 @@ void SharedMemory::reduce_scatter(void* out, const void* in, size_t count, size_
   }
 }
 
-} // namespace c10d::gloo_backend
+} // namespace c10d::engine::gloo_backend

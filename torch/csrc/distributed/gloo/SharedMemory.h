@@ -15,7 +15,7 @@
 #include <torch/csrc/distributed/c10d/Store.h>
 #include <torch/csrc/distributed/gloo/Reduction.h>
 
-namespace c10d::gloo_backend {
+namespace c10d::engine::gloo_backend {
 
 class SharedMemory {
  public:
@@ -57,4 +57,4 @@ class SharedMemory {
   std::atomic<bool> is_interrupted_{false};
 };
 
-} // namespace c10d::gloo_backend
+} // namespace c10d::engine::gloo_backend

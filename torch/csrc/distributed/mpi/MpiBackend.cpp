@@ -14,7 +14,7 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
 
-namespace c10d::mpi_backend {
+namespace c10d::engine::mpi_backend {
 
 namespace {
 
@@ -426,14 +426,14 @@ void MpiBackend::all_to_all(const Collective& call) {
   }
 }
 
-} // namespace c10d::mpi_backend
+} // namespace c10d::engine::mpi_backend
 
 extern "C" {
 // A rank below zero asks for the world as MPI numbers it.
-__attribute__((visibility("default"))) c10d::Backend*
-cresset_make_backend(std::shared_ptr<c10d::Store> store, int rank, int size,
-                     const c10d::BackendOptions& options) {
-  using c10d::mpi_backend::MpiBackend;
+__attribute__((visibility("default"))) c10d::engine::Backend*
+cresset_make_backend(std::shared_ptr<c10d::engine::Store> store, int rank, int size,
+                     const c10d::engine::BackendOptions& options) {
+  using c10d::engine::mpi_backend::MpiBackend;
   const int world = MpiBackend::world_size();
   if (rank < 0) return new MpiBackend(nullptr, MpiBackend::world_rank(), world, options);
   TORCH_CHECK_VALUE(size <= world, "a group of ", size, " ranks in an MPI world of ", world);

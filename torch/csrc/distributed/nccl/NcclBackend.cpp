@@ -19,7 +19,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/Driver.h>
 
-namespace c10d::nccl {
+namespace c10d::engine::nccl {
 
 namespace {
 
@@ -632,18 +632,18 @@ void NcclBackend::end(bool aborts) {
   pending_.clear();
 }
 
-} // namespace c10d::nccl
+} // namespace c10d::engine::nccl
 
 extern "C" {
-__attribute__((visibility("default"))) c10d::Backend*
-cresset_make_backend(std::shared_ptr<c10d::Store> store, int rank, int size,
-                     const c10d::BackendOptions& options) {
-  return new c10d::nccl::NcclBackend(std::move(store), rank, size, options);
+__attribute__((visibility("default"))) c10d::engine::Backend*
+cresset_make_backend(std::shared_ptr<c10d::engine::Store> store, int rank, int size,
+                     const c10d::engine::BackendOptions& options) {
+  return new c10d::engine::nccl::NcclBackend(std::move(store), rank, size, options);
 }
 
 // Null where NCCL can be used, else why not.
 __attribute__((visibility("default"))) const char* cresset_backend_missing() {
   static auto* why = new std::string;
-  return c10d::nccl::table(*why) ? nullptr : why->c_str();
+  return c10d::engine::nccl::table(*why) ? nullptr : why->c_str();
 }
 }

@@ -7,7 +7,7 @@
 
 #include <dlfcn.h>
 
-namespace c10d::nccl {
+namespace c10d::engine::nccl {
 
 namespace {
 
@@ -100,4 +100,4 @@ const Table* table(std::string& why) {
   return loaded->usable ? &loaded->table : nullptr;
 }
 
-} // namespace c10d::nccl
+} // namespace c10d::engine::nccl

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-namespace c10d::nccl {
+namespace c10d::engine::nccl {
 
 using Comm = struct ncclComm*;
 struct UniqueId {
@@ -51,4 +51,4 @@ struct Table {
 // Null, with `why` set, where the library or a function of it is missing.
 const Table* table(std::string& why);
 
-} // namespace c10d::nccl
+} // namespace c10d::engine::nccl

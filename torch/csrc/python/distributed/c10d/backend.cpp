@@ -228,6 +228,16 @@ std::shared_ptr<c10d::Backend> backend_from(PyObject* o) {
   return PyObject_TypeCheck(o, &BackendType) ? cast(o)->backend : nullptr;
 }
 
+PyObject* wrap_backend(PyObject* type, std::shared_ptr<c10d::Backend> backend) {
+  auto* as_type = reinterpret_cast<PyTypeObject*>(type);
+  if (!PyType_Check(type) || !PyType_IsSubtype(as_type, &BackendType)) {
+    raise_type_error("expected a class that derives from torch._c10d._Backend");
+  }
+  PyRef self = checked(backend_new(as_type, nullptr, nullptr));
+  cast(self.get())->backend = std::move(backend);
+  return self.release();
+}
+
 bool init_backend(PyObject* module) {
   BackendType.tp_basicsize = sizeof(PyBackend);
   BackendType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;

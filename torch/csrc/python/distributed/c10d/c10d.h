@@ -8,6 +8,9 @@
 
 namespace torch::python::distributed {
 
+// Our own side of it; ::c10d has what extensions see.
+namespace c10d = ::c10d::engine;
+
 extern const Bridge* bridge;
 
 bool init_store(PyObject* module);
@@ -16,6 +19,7 @@ bool init_backend(PyObject* module);
 bool init_reducer(PyObject* module);
 bool init_debug(PyObject* module);
 bool init_errors(PyObject* module);
+bool init_foreign(PyObject* module);
 
 // ---- values; all throw python_error
 std::string text_from(PyObject* str_or_bytes);
@@ -31,9 +35,13 @@ PyObject* list_from(const std::vector<at::Tensor>& tensors);
 
 // The C++ store of a Python one, which it keeps alive where that is written in Python.
 std::shared_ptr<c10d::Store> store_from(PyObject* o);
+bool is_store(PyObject* o);
 // A new Python object of the class that torch.distributed registered for work.
 PyObject* wrap_work(std::shared_ptr<c10d::Work> work);
+// Null for backends that Python made.
 std::shared_ptr<c10d::Backend> backend_from(PyObject* o);
+// A new object of a Python class that derives from torch._c10d._Backend.
+PyObject* wrap_backend(PyObject* type, std::shared_ptr<c10d::Backend> backend);
 // Null for work that Python made.
 std::shared_ptr<c10d::Work> work_from(PyObject* o);
 // The Python exception of a C++ one: a new reference.

@@ -185,7 +185,8 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__c10d() {
   if (!distributed::bridge || !module || !watch_interpreter_exit() ||
       !distributed::init_errors(module.get()) || !distributed::init_store(module.get()) ||
       !distributed::init_work(module.get()) || !distributed::init_backend(module.get()) ||
-      !distributed::init_reducer(module.get()) || !distributed::init_debug(module.get())) {
+      !distributed::init_reducer(module.get()) || !distributed::init_debug(module.get()) ||
+      !distributed::init_foreign(module.get())) {
     return nullptr;
   }
   return module.release();

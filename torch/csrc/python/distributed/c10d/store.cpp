@@ -563,6 +563,8 @@ bool add_store_type(PyObject* module, PyTypeObject& type, initproc init, PyGetSe
 
 } // namespace
 
+bool is_store(PyObject* o) { return PyObject_TypeCheck(o, &StoreType); }
+
 std::shared_ptr<c10d::Store> store_from(PyObject* o) {
   if (!PyObject_TypeCheck(o, &StoreType)) {
     raise_type_error(std::string("expected a torch.distributed.Store, not ") + type_name(o));
