@@ -87,11 +87,15 @@ class Form:
         names = self.parameters(defaults=False, skip_self=skip_self)
         return (self.name, *(p.rsplit(" ", 1)[0] for p in names))
 
-    def expressions(self, self_text: str = "self") -> str:
+    def expressions(self, self_text: str = "self", *, of_program: bool = False) -> str:
+        """What the op struct is called with. A call `of_program` may have the memory format among
+        its options too; the library's own calls have it as an argument."""
         result = []
         for arg in self.op.schema.args:
             if arg in self.options:
                 result.append(f"options.{_OPTION_GETTERS[arg.name]}")
+            elif of_program and self.options and arg.name == "memory_format":
+                result.append("detail::format_of(options, memory_format)")
             elif arg.name == "self":
                 result.append(self_text)
             else:
@@ -243,9 +247,12 @@ def _method_definition(form: Form) -> str:
     assert self_arg is not None
     self_text = "const_cast<at::Tensor&>(*this)" if self_arg.is_write else "*this"
     params = ", ".join(form.parameters(defaults=False, skip_self=True))
-    call = f"at::_ops::{form.op.struct}::call({form.expressions(self_text)})"
+    arguments = form.expressions(self_text, of_program=True)
+    call = f"at::_ops::{form.op.struct}::call({arguments})"
     ret = cpp.return_type(form.op.schema)
     check = f'  detail::check_defined(*this, "{form.name}");\n'
+    if form.options and form.name == "to":
+        check += "  detail::check_keeps_gradient(options);\n"
     return f"{ret} Tensor::{form.name}({params}) const {{\n{check}  return {call};\n}}\n"
 
 
@@ -256,7 +263,7 @@ def method_files(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     for k in range(count):
         mine = {b: forms for b, forms in bases.items() if shard_of(b, count) == k}
-        parts = [BANNER, "#include <ATen/core/Undefined.h>\n"]
+        parts = [BANNER, "#include <ATen/core/CallOptions.h>\n#include <ATen/core/Undefined.h>\n"]
         parts += [f"#include <ATen/ops/{b}.h>\n" for b in mine]
         parts.append("\nnamespace at {\n")
         parts += [_method_definition(form) for forms in mine.values() for form in forms]

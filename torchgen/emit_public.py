@@ -77,7 +77,7 @@ def all_header(bases: list[str], kind: str) -> str:
 def _definition(form: Form) -> str:
     ret = cpp.return_type(form.op.schema)
     params = ", ".join(form.parameters(defaults=False))
-    call = f"at::_ops::{form.op.struct}::call({form.expressions()})"
+    call = f"at::_ops::{form.op.struct}::call({form.expressions(of_program=True)})"
     return f"{ret} {form.name}({params}) {{\n  return {call};\n}}\n"
 
 
@@ -89,7 +89,7 @@ def definition_files(by_base: dict[str, list[Op]]) -> dict[str, str]:
     files: dict[str, str] = {}
     for k in range(count):
         mine = [base for base in forms if shard_of(base, count) == k]
-        parts = [BANNER]
+        parts = [BANNER, "#include <ATen/core/CallOptions.h>\n"]
         parts += [f"#include <{FOLDER}ATen/ops/{base}_ops.h>\n" for base in mine]
         parts.append("\n#pragma GCC visibility push(default)\n")
         parts += [f"#include <{FOLDER}ATen/ops/{base}_functions.h>\n" for base in mine]

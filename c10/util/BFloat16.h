@@ -33,3 +33,8 @@ struct alignas(2) BFloat16 {
 template <> inline constexpr bool is_reduced_floating_v<BFloat16> = true;
 
 } // namespace c10
+
+// Programs look for std::numeric_limits of the type; without it they would read zeros.
+#if !defined(CRESSET_KERNEL_TU) && !defined(__CUDACC_RTC__)
+#include <c10/util/NumericLimits.h>
+#endif

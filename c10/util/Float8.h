@@ -79,3 +79,8 @@ template <> inline constexpr bool is_reduced_floating_v<Float8_e5m2fnuz> = true;
 template <> inline constexpr bool is_reduced_floating_v<Float8_e8m0fnu> = true;
 
 } // namespace c10
+
+// Programs look for std::numeric_limits of the type; without it they would read zeros.
+#if !defined(CRESSET_KERNEL_TU) && !defined(__CUDACC_RTC__)
+#include <c10/util/NumericLimits.h>
+#endif

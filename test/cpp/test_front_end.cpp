@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+#include <limits>
+
 namespace {
 
 TEST(FrontEnd, FactoriesHeedRequiresGrad) {
@@ -54,6 +57,20 @@ TEST(FrontEnd, PowersOfIntegersWrapAndTruncate) {
   EXPECT_EQ(at::native::powi<int32_t>(-1, -2), 1);
   EXPECT_EQ(at::native::powi<int32_t>(2, -1), 0);
   EXPECT_EQ(at::native::powi<int32_t>(0, 0), 1);
+}
+
+TEST(FrontEnd, StandardLimitsOfReducedTypesAreTheirOwn) {
+  EXPECT_EQ(float(std::numeric_limits<at::Half>::max()), 65504.0f);
+  EXPECT_EQ(float(std::numeric_limits<at::Half>::lowest()), -65504.0f);
+  EXPECT_GT(float(std::numeric_limits<at::BFloat16>::max()), 3e38f);
+  EXPECT_TRUE(std::isinf(float(std::numeric_limits<at::BFloat16>::infinity())));
+  EXPECT_EQ(float(std::numeric_limits<at::Float8_e4m3fn>::max()), 448.0f);
+}
+
+TEST(FrontEnd, ConversionTakesNoRequiresGrad) {
+  const torch::Tensor x = torch::ones({2}, torch::requires_grad());
+  EXPECT_THROW(x.to(torch::TensorOptions().requires_grad(true)), c10::Error);
+  EXPECT_TRUE(x.to(torch::TensorOptions(at::kDouble).requires_grad(false)).requires_grad());
 }
 
 } // namespace
