@@ -16,6 +16,13 @@ def _indexed(device: torch.device | str | int | None) -> torch.device:
     return torch.device(device.type, _C._backend_current_device(device))
 
 
+def _device_of(kind: int, index: int | None) -> torch.device:
+    """The device by the numbers that C++ has for it."""
+    names = {number: name for name, number in _NUMBERS.items()}
+    name = names[kind] if kind in names else _C._get_privateuse1_backend_name()
+    return torch.device(name) if index is None or index < 0 else torch.device(name, index)
+
+
 class Stream(torch.Stream):
     """A queue of work on a device of another package."""
 
@@ -30,6 +37,8 @@ class Stream(torch.Stream):
     ) -> None:
         if "_id" in self.__dict__:  # made by torch.Stream(), whose call initialises once more
             return
+        if device is None and device_type is not None:
+            device = _device_of(device_type, device_index)
         self._device = _indexed(device)
         made = _C._backend_stream_new(self._device, priority) if stream_id is None else stream_id
         self._id = made

@@ -25,6 +25,9 @@ C10_HIDDEN const Bridge& bridge();
 // An error of this library on its way out of a function of an extension is the Python exception
 // that the library's own functions raise.
 inline void translate_error(std::exception_ptr error) {
+  // The function's guards are gone by now: it gave the interpreter's lock up for good, and the
+  // thread could not even raise. Take it back.
+  if (!PyGILState_Check()) PyGILState_Ensure();
   try {
     if (error) std::rethrow_exception(error);
   } catch (const c10::Error&) {
@@ -33,9 +36,14 @@ inline void translate_error(std::exception_ptr error) {
 }
 
 // The table of torch._C, which is imported at the first use. Throws when this extension was
-// compiled for another version of it. Hidden, because each extension registers a translator of its
+// compiled for another version of it, and without the interpreter's lock, where any use of an
+// object would end the process. Hidden, because each extension registers a translator of its
 // own: what one of them remembers must not be the others'.
 C10_HIDDEN inline const Bridge& bridge() {
+  TORCH_CHECK(
+      PyGILState_Check(),
+      "a value was converted from or to Python without the interpreter's lock; hold it there "
+      "(py::gil_scoped_acquire), and take back what PyEval_SaveThread gave up");
   static const Bridge* const table = [] {
     const py::object capsule = py::module_::import("torch._C").attr("_bridge");
     const auto* found =

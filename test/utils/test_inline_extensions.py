@@ -55,6 +55,16 @@ std::vector<int64_t> lists(at::SymIntArrayRef symbols, at::OptionalIntArrayRef m
   return {static_cast<int64_t>(symbols.size()), maybe ? maybe->front() : -1};
 }
 c10::MemoryFormat format() { return c10::get_channels_last_memory_format(); }
+std::vector<bool> last(torch::Tensor x, bool twice) {
+  constexpr auto last = at::MemoryFormat::ChannelsLast;
+  const auto options = x.options().memory_format(last);
+  const auto argument = twice ? std::make_optional(last) : std::nullopt;
+  std::vector<bool> found;
+  for (const torch::Tensor& made : {torch::empty(x.sizes(), options, argument),
+                                    at::empty_like(x, options), x.to(options)})
+    found.push_back(made.is_contiguous(last));
+  return found;
+}
 torch::Generator seeded(torch::Generator g) { g.set_current_seed(7); return g; }
 std::vector<int64_t> dispatched(torch::Tensor x) {
   int64_t listed = 0, other = 0;
@@ -89,6 +99,14 @@ void backward_without_lock(torch::Tensor loss) {
   py::gil_scoped_release release;
   loss.backward();
 }
+py::object cast_without_lock(torch::Tensor x) {
+  py::gil_scoped_release release;
+  return py::cast(x);
+}
+torch::Tensor lose_the_lock(torch::Tensor x) {
+  PyEval_SaveThread();
+  return x;
+}
 void keep_the_lock() { PyGILState_Ensure(); }
 torch::Tensor moved_from(torch::Tensor x) {
   const torch::Tensor taken = std::move(x);
@@ -106,7 +124,7 @@ FUNCTIONS = (
     "add_one reshaped made doubled number value undefined bad_index standard_error distinct_grains "
     "stream symbol seeded dispatched check_arguments sums wrapped without_lock half "
     "backward_without_lock keep_the_lock moved_from wrong_shapes throw_no_exception "
-    "negated lists format"
+    "negated lists format cast_without_lock lose_the_lock last"
 ).split()
 
 
@@ -202,6 +220,13 @@ def test_value_of_any_kind_comes_back_equal(extension, value) -> None:
     assert extension.value(value) == value
 
 
+def test_memory_format_may_be_among_the_options_but_once(extension) -> None:
+    x = torch.ones(2, 3, 4, 4)
+    assert extension.last(x, False) == [True, True, True]
+    with pytest.raises(RuntimeError, match="memory_format both in TensorOptions and explicit"):
+        extension.last(x, True)
+
+
 def test_undefined_tensor_is_none(extension) -> None:
     assert extension.undefined() is None
 
@@ -253,6 +278,14 @@ def test_lock_that_is_never_given_back_hinders_nobody(extension) -> None:
         assert pool.submit(lambda: extension.add_one(torch.ones(1)).item()).result(30) == 2.0
 
 
+@pytest.mark.parametrize("function", ["cast_without_lock", "lose_the_lock"])
+def test_conversion_without_the_lock_is_an_error(extension, function) -> None:
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="without the interpreter's lock"):
+            getattr(extension, function)(torch.ones(1))
+    assert extension.add_one(torch.ones(1)).item() == 2.0
+
+
 @pytest.mark.parametrize(
     ("function", "shape", "message"),
     [
@@ -302,6 +335,29 @@ def test_broken_source_raises_with_the_compilers_message(tmp_path: pathlib.Path)
             no_implicit_headers=True,
             build_directory=str(tmp_path),
         )
+
+
+FAILING_MODULE = """
+#include <torch/extension.h>
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("one", [] { return 1; });
+  TORCH_CHECK_VALUE(at::ones({2}).numel() == 3, "no licence for ", at::ones({2}).sizes());
+}
+"""
+
+
+def test_module_that_throws_while_it_is_made_fails_the_import(tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "module.cpp"
+    source.write_text(FAILING_MODULE)
+    for _ in range(2):
+        with pytest.raises(ImportError, match=r"no licence for \[2\]"):
+            cpp_extension.load(
+                "throwing_module",
+                [str(source)],
+                extra_cflags=["-O0"],
+                build_directory=str(tmp_path),
+            )
+    assert not any(name.startswith("throwing_module") for name in sys.modules)
 
 
 BAD_BLOCK = """

@@ -157,6 +157,8 @@ def test_streams_and_events_are_those_of_the_backend(library) -> None:
         first, second = torch.Stream("harbor"), torch.Stream(device="harbor:1")
         assert isinstance(first, torch.Stream) and first != second
         assert first.device == torch.device("harbor", 0) and second.device_index == 1
+        numbers = {"device_index": 1, "device_type": second.device_type}
+        assert torch.Stream(stream_id=second.stream_id, **numbers) == second
         assert torch.accelerator.current_stream().stream_id == 0
         with first:
             assert torch.accelerator.current_stream() == first

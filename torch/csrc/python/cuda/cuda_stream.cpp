@@ -93,7 +93,12 @@ PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     KeywordArgs a("Stream",
                   {"device", "priority", "stream_id", "device_index", "device_type", "stream_ptr"},
                   2, 0, call.values.data(), call.given, call.names.get());
-    if (const auto device = a.device(0); device && !device->is_cpu() && !device->is_cuda())
+    const auto device = a.device(0);
+    const auto kind = static_cast<c10::DeviceType>(a.integer(4, static_cast<int>(c10::kCUDA)));
+    const auto is_other = [](c10::DeviceType type) {
+      return type != c10::kCPU && type != c10::kCUDA;
+    };
+    if (is_other(kind) || (device && is_other(device->type())))
       return backend_object(type, &StreamType, "Stream", args, kwargs,
                             [&] { return new_stream(type, CUDAStream(-1, nullptr)); });
     if (type == &StreamType && !a.present(0) && !a.present(2) && !a.present(5) &&
