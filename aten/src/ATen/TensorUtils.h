@@ -116,5 +116,16 @@ inline void checkDeviceType(CheckedFrom c, const Tensor& tensor, DeviceType type
               Device(type), " DeviceType, but got tensor with ", tensor.device(),
               " (while checking arguments for ", c, ")");
 }
+// The backend is the kind of device and the layout.
+inline void checkBackend(CheckedFrom c, const Tensor& tensor, Backend backend) {
+  if (!tensor.defined()) return;
+  const auto& found =
+      DeprecatedTypeProperties::of(tensor.device().type(), tensor.layout(), tensor.scalar_type());
+  TORCH_CHECK(found.backend() == backend, "Expected tensor of another backend, but got ",
+              found.toString(), " on ", tensor.device(), " (while checking arguments for ", c, ")");
+}
+inline void checkBackend(CheckedFrom c, ArrayRef<Tensor> tensors, Backend backend) {
+  for (const Tensor& tensor : tensors) checkBackend(c, tensor, backend);
+}
 
 } // namespace at
