@@ -123,16 +123,57 @@ template <> struct numeric_limits<Float8_e5m2fnuz>
 } // namespace c10
 
 #if !defined(__CUDACC_RTC__)
-namespace std {
-template <> class numeric_limits<c10::Half> : public c10::numeric_limits<c10::Half> {};
-template <> class numeric_limits<c10::BFloat16> : public c10::numeric_limits<c10::BFloat16> {};
-template <> class numeric_limits<c10::Float8_e4m3fn>
-    : public c10::numeric_limits<c10::Float8_e4m3fn> {};
-template <> class numeric_limits<c10::Float8_e5m2> : public c10::numeric_limits<c10::Float8_e5m2> {
+namespace c10::detail {
+
+// What the standard header says of a binary floating-point type besides. The exponents are those of
+// the least normal number and of the greatest, as C counts them: of 0.5 <= fraction < 1.
+template <class T, int kMinExponent, int kMaxExponent> struct StandardLimits
+    : c10::numeric_limits<T> {
+ private:
+  using Base = c10::numeric_limits<T>;
+  // Decimal digits of binary ones: log10(2) is 0.30103.
+  static constexpr int decimal(int n) { return static_cast<int>(n * 30103LL / 100000); }
+
+ public:
+  static constexpr bool is_exact = false;
+  static constexpr bool is_bounded = true;
+  static constexpr bool is_modulo = false;
+  static constexpr bool is_iec559 = Base::has_infinity;
+  static constexpr bool has_signaling_NaN = Base::has_infinity;
+  static constexpr std::float_denorm_style has_denorm = std::denorm_present;
+  static constexpr bool has_denorm_loss = false;
+  static constexpr std::float_round_style round_style = std::round_to_nearest;
+  static constexpr bool traps = false;
+  static constexpr bool tinyness_before = false;
+  static constexpr int digits10 = decimal(Base::digits - 1);
+  static constexpr int max_digits10 = decimal(Base::digits) + 2;
+  static constexpr int min_exponent = kMinExponent;
+  static constexpr int max_exponent = kMaxExponent;
+  static constexpr int min_exponent10 = decimal(kMinExponent - 1);
+  static constexpr int max_exponent10 = decimal(kMaxExponent);
+  static constexpr T round_error() { return T(0.5f); }
+  // Its first bit of the fraction is clear, the second set.
+  static constexpr T signaling_NaN() {
+    if (!has_signaling_NaN) return T(0.0f);
+    const unsigned nan = Base::quiet_NaN().x, infinity = Base::infinity().x;
+    return Base::bits(infinity | (nan ^ infinity) >> 1);
+  }
 };
+
+} // namespace c10::detail
+
+namespace std {
+template <> class numeric_limits<c10::Half>
+    : public c10::detail::StandardLimits<c10::Half, -13, 16> {};
+template <> class numeric_limits<c10::BFloat16>
+    : public c10::detail::StandardLimits<c10::BFloat16, -125, 128> {};
+template <> class numeric_limits<c10::Float8_e4m3fn>
+    : public c10::detail::StandardLimits<c10::Float8_e4m3fn, -5, 9> {};
+template <> class numeric_limits<c10::Float8_e5m2>
+    : public c10::detail::StandardLimits<c10::Float8_e5m2, -13, 16> {};
 template <> class numeric_limits<c10::Float8_e4m3fnuz>
-    : public c10::numeric_limits<c10::Float8_e4m3fnuz> {};
+    : public c10::detail::StandardLimits<c10::Float8_e4m3fnuz, -6, 8> {};
 template <> class numeric_limits<c10::Float8_e5m2fnuz>
-    : public c10::numeric_limits<c10::Float8_e5m2fnuz> {};
+    : public c10::detail::StandardLimits<c10::Float8_e5m2fnuz, -14, 16> {};
 } // namespace std
 #endif

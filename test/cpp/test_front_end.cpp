@@ -67,6 +67,26 @@ TEST(FrontEnd, StandardLimitsOfReducedTypesAreTheirOwn) {
   EXPECT_EQ(float(std::numeric_limits<at::Float8_e4m3fn>::max()), 448.0f);
 }
 
+template <class T> void expect_standard_limits(int digits10, int exponent10) {
+  using Limits = std::numeric_limits<T>;
+  const auto exponent = [](T value) { return std::ilogb(static_cast<float>(value)) + 1; };
+  EXPECT_EQ(Limits::max_exponent, exponent(Limits::max()));
+  EXPECT_EQ(Limits::min_exponent, exponent(Limits::min()));
+  EXPECT_EQ(Limits::max_exponent10, exponent10);
+  EXPECT_EQ(Limits::digits10, digits10);
+  EXPECT_EQ(std::isnan(static_cast<float>(Limits::signaling_NaN())), Limits::has_signaling_NaN);
+  EXPECT_NE(Limits::signaling_NaN().x, Limits::quiet_NaN().x);
+}
+
+TEST(FrontEnd, StandardLimitsAreComplete) {
+  expect_standard_limits<at::Half>(3, 4);
+  expect_standard_limits<at::BFloat16>(2, 38);
+  expect_standard_limits<at::Float8_e4m3fn>(0, 2);
+  expect_standard_limits<at::Float8_e5m2>(0, 4);
+  expect_standard_limits<at::Float8_e4m3fnuz>(0, 2);
+  expect_standard_limits<at::Float8_e5m2fnuz>(0, 4);
+}
+
 TEST(FrontEnd, ConversionTakesNoRequiresGrad) {
   const torch::Tensor x = torch::ones({2}, torch::requires_grad());
   EXPECT_THROW(x.to(torch::TensorOptions().requires_grad(true)), c10::Error);
