@@ -104,4 +104,34 @@ TEST(ViewMeta, ViewMadeWithoutGradModeCollectsNoGradient) {
   EXPECT_FALSE(leaf.grad().defined());
 }
 
+torch::Tensor made_in_the_mode() {
+  const c10::InferenceMode guard;
+  return torch::ones({2, 3});
+}
+
+TEST(InferenceMode, ViewThatIsWrittenInTheModeStaysALeafThere) {
+  const torch::Tensor leaf = torch::ones({2}, torch::requires_grad());
+  const torch::Tensor a = leaf.clone();
+  const c10::InferenceMode guard;
+  const torch::Tensor view = a.view({1, 2});
+  view.mul_(2);
+  EXPECT_TRUE(view.is_leaf());
+  EXPECT_TRUE(view.requires_grad());
+}
+
+TEST(InferenceMode, ResultsOfRecordedCallsAreRefusedByAutogradFirst) {
+  torch::Tensor out = made_in_the_mode();
+  const torch::Tensor x = torch::ones({2, 3}, torch::requires_grad());
+  const auto message = [&](const torch::Tensor& a) -> std::string {
+    try {
+      torch::mul_out(out, a, a);
+    } catch (const c10::Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message(x).find("out=... arguments don't support automatic"), std::string::npos);
+  EXPECT_NE(message(x.detach()).find("Inplace update to inference tensor"), std::string::npos);
+}
+
 } // namespace

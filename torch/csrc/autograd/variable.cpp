@@ -134,6 +134,9 @@ c10::intrusive_ptr<Node> grad_fn_of(const Tensor& t) {
   const uint32_t version = impl->version();
   const uint32_t seen = meta && meta->grad_fn ? meta->attr_version : impl->version_when_viewed();
   if (C10_LIKELY(seen == version)) return meta ? meta->grad_fn : nullptr;
+  // What was written in inference mode is in no history: within the mode the view's own is shown.
+  const bool is_mode = c10::tls_autograd_state.inference_mode;
+  if (is_mode && impl->view_origin == Origin::Inference) return meta ? meta->grad_fn : nullptr;
   const Tensor base = base_of(t);
   const bool stale = meta_of(base) && meta_of(base)->grad_fn;
   // A view of a leaf, made and written where nothing was recorded, has no history to show.

@@ -2,6 +2,8 @@
 // that inference tensors cost nothing elsewhere.
 #include <ATen/core/InferenceCheck.h>
 
+#include <algorithm>
+
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>
@@ -16,12 +18,23 @@ void refuse(const Tensor& t) {
               "make a clone to get a normal tensor before doing inplace update.");
 }
 
+// Whether autograd will refuse the call: its reason comes first.
+bool is_refused_by_autograd(const FunctionSchema& schema, const Stack& stack, size_t from) {
+  const auto& arguments = schema.arguments;
+  const bool is_out = std::any_of(arguments.begin(), arguments.end(),
+                                  [](const auto& argument) { return argument.is_out; });
+  if (!is_out || !c10::tls_autograd_state.grad_mode) return false;
+  return std::any_of(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end(),
+                     [](const IValue& v) { return v.isTensor() && v.toTensor().requires_grad(); });
+}
+
 class RefuseWrites final : public BoxedKernel {
  public:
   void call(const OperatorEntry& op, DispatchKeySet keys, Stack& stack) override {
     const FunctionSchema& schema = op.schema();
     const size_t from = stack.size() - schema.arguments.size();
-    for (size_t i = from; i < stack.size(); ++i) {
+    const bool is_refused = is_refused_by_autograd(schema, stack, from);
+    for (size_t i = from; i < stack.size() && !is_refused; ++i) {
       const auto& alias = schema.arguments[i - from].alias;
       if (!alias || !alias->is_write) continue;
       if (stack[i].isTensor()) refuse(stack[i].toTensor());
