@@ -33,9 +33,11 @@ install(DIRECTORY aten/src/ATen DESTINATION ${include_dir} ${headers})
 install(DIRECTORY torch/csrc torch/headeronly DESTINATION ${include_dir}/torch ${headers})
 install(DIRECTORY torch/csrc/api/include/ DESTINATION ${include_dir} OPTIONAL
   ${headers})
+# What programs see instead of the library's own view is in gen/public. The other is left out and
+# not overwritten: of two files of the same second CMake would keep the first.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/ DESTINATION ${include_dir} ${headers}
-  PATTERN "public" EXCLUDE)
-# What programs see instead of the library's own view comes last.
+  PATTERN "public" EXCLUDE PATTERN "ops" EXCLUDE PATTERN "generated" EXCLUDE
+  PATTERN "Functions.h" EXCLUDE PATTERN "Operators.h" EXCLUDE)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/gen/public/ DESTINATION ${include_dir} ${headers})
 file(GLOB top_headers CONFIGURE_DEPENDS torch/*.h)
 install(FILES ${top_headers} DESTINATION ${include_dir}/torch)

@@ -170,6 +170,26 @@ def test_including_the_front_end_reads_no_header_of_python(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_installed_headers_are_those_that_programs_see(tmp_path: Path) -> None:
+    build = (Path(torch.__file__).parent / "lib" / "libtorch.so").resolve().parents[1]
+    if not (build / "cmake_install.cmake").exists() or shutil.which("cmake") is None:
+        pytest.skip("needs cmake and the folder that the library was built in")
+    install = ["cmake", "--install", str(build), "--prefix", str(tmp_path)]
+    done = subprocess.run(install, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    include = tmp_path / "include"
+    seen = build / "gen" / "public"
+    public = list(seen.rglob("*.h"))
+    assert len(public) > 1000
+    for path in public:
+        installed = include / path.relative_to(seen)
+        assert installed.read_bytes() == path.read_bytes(), installed
+    names = [path.name for path in Path(torch.__file__).parent.glob("*.h")]
+    assert set(names) <= {path.name for path in (include / "torch").glob("*.h")}
+    assert (include / "torch" / "csrc" / "distributed" / "c10d" / "Backend.hpp").exists()
+
+
+@pytest.mark.slow
 def test_structs_of_operators_stand_beside_all_functions_in_any_order(tmp_path: Path) -> None:
     use = """
     at::Tensor twice(const at::Tensor& x) {
