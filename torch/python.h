@@ -58,6 +58,19 @@ C10_HIDDEN inline const Bridge& bridge() {
   return *table;
 }
 
+// Makes what the body of PYBIND11_MODULE threw an ImportError. Called where it was caught.
+inline void fail_import() noexcept {
+  try {
+    throw;
+  } catch (py::error_already_set& error) {
+    py::raise_from(error, PyExc_ImportError, "initialization failed");
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_ImportError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_ImportError, "the module threw an object that is no std::exception");
+  }
+}
+
 // Reads an argument as T; false where the object does not fit.
 template <class T> bool load_value(py::handle source, at::types::Kept<T>& value) {
   at::IValue read;
@@ -85,6 +98,15 @@ template <class T> struct ValueCaster {
 };
 
 } // namespace torch::python
+
+// pybind11 lets other objects than exceptions through, which ends the process.
+#if PYBIND11_VERSION_MAJOR >= 3
+#undef PYBIND11_CATCH_INIT_EXCEPTIONS
+#define PYBIND11_CATCH_INIT_EXCEPTIONS                                                             \
+  catch (...) {                                                                                    \
+    ::torch::python::fail_import();                                                                \
+  }
+#endif
 
 namespace pybind11::detail {
 

@@ -341,16 +341,26 @@ FAILING_MODULE = """
 #include <torch/extension.h>
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("one", [] { return 1; });
-  TORCH_CHECK_VALUE(at::ones({2}).numel() == 3, "no licence for ", at::ones({2}).sizes());
+  BODY
 }
 """
 
 
-def test_module_that_throws_while_it_is_made_fails_the_import(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('TORCH_CHECK_VALUE(false, "no licence for ", at::ones({2}).sizes());', r"for \[2\]"),
+        ('py::module_::import("no_such_module");', "initialization failed"),
+        ("throw 3;", "threw an object that is no std::exception"),
+    ],
+)
+def test_module_that_throws_while_it_is_made_fails_the_import(
+    tmp_path: pathlib.Path, body: str, message: str
+) -> None:
     source = tmp_path / "module.cpp"
-    source.write_text(FAILING_MODULE)
+    source.write_text(FAILING_MODULE.replace("BODY", body))
     for _ in range(2):
-        with pytest.raises(ImportError, match=r"no licence for \[2\]"):
+        with pytest.raises(ImportError, match=message):
             cpp_extension.load(
                 "throwing_module",
                 [str(source)],
