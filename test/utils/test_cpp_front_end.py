@@ -170,6 +170,21 @@ def test_including_the_front_end_reads_no_header_of_python(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("header", ["torch/torch.h", "torch/script.h"])
+def test_header_brings_the_standard_headers_that_programs_expect(tmp_path, header) -> None:
+    use = """
+    #include <vector>
+    double last_sum(std::vector<double> x) {
+      std::inclusive_scan(x.begin(), x.end(), x.begin());
+      const std::set<double> seen(x.begin(), x.end());
+      const auto held = std::make_unique<std::map<int, double>>();
+      return std::accumulate(seen.begin(), seen.end(), std::max(x.back(), std::sqrt(2.0)));
+    }
+    """
+    parsed(f"#include <{header}>\n" + use, tmp_path, "-fsyntax-only")
+
+
+@pytest.mark.slow
 def test_installed_headers_are_those_that_programs_see(tmp_path: Path) -> None:
     build = (Path(torch.__file__).parent / "lib" / "libtorch.so").resolve().parents[1]
     if not (build / "cmake_install.cmake").exists() or shutil.which("cmake") is None:

@@ -4,6 +4,7 @@
 #pragma once
 #include <cassert>
 #include <map>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
