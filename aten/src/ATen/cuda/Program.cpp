@@ -69,7 +69,12 @@ class Expander {
       out_ += '\n';
       return;
     }
-    if (line.substr(0, kInclude.size()) == kInclude) {
+    const bool is_include = line.substr(0, kInclude.size()) == kInclude;
+    if (follow_host_block(line) && is_include) {
+      out_ += '\n';
+      return;
+    }
+    if (is_include) {
       const size_t close = line.find('>');
       const auto spelling = line.substr(kInclude.size(), close - kInclude.size());
       const std::string answer = answer_of(spelling, path);
@@ -88,8 +93,25 @@ class Expander {
     out_ += '\n';
   }
 
+  // Whether the line stands in a block that only the host compiles. What is included there is left
+  // out: expanded in a block that the device skips, it would be missing where it is included next.
+  bool follow_host_block(std::string_view line) {
+    const auto begins = [&](std::string_view with) { return line.substr(0, with.size()) == with; };
+    if (host_depth_ == 0) {
+      const bool host_only = begins("#if") && line.find("||") == std::string_view::npos &&
+                             line.find("!defined(__CUDACC_RTC__)") != std::string_view::npos;
+      host_depth_ = host_only ? 1 : 0;
+    } else if (begins("#if")) {
+      ++host_depth_;
+    } else if (begins("#endif") || (host_depth_ == 1 && begins("#el"))) {
+      --host_depth_;
+    }
+    return host_depth_ > 0;
+  }
+
   std::string out_;
   std::set<std::string> seen_;
+  int host_depth_ = 0;
 };
 
 // ---- the cache on disk --------------------------------------------------------------------------
