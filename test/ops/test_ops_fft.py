@@ -297,6 +297,18 @@ def test_istft_undoes_stft():
         torch.testing.assert_close(back, x)
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_istft_with_a_window_of_its_own_is_exported(strict):
+    class Net(torch.nn.Module):
+        def forward(self, spectrum):
+            return torch.istft(spectrum, 16, window=torch.hann_window(16), length=100)
+
+    x = torch.randn(2, 100)
+    spectrum = torch.stft(x, 16, window=torch.hann_window(16), return_complex=True)
+    program = torch.export.export(Net(), (spectrum,), strict=strict)
+    torch.testing.assert_close(program.module()(spectrum), x)
+
+
 # ---- windows
 
 
