@@ -10,6 +10,7 @@
 #include <c10/core/SymNumbers.h>
 #include <torch/custom_class.h>
 #include <torch/python_distributed.h>
+#include <torch/types.h>
 #include <torch/version.h>
 
 #if __has_include(<pybind11/pybind11.h>)

@@ -108,7 +108,8 @@ def emit(model: Model) -> dict[str, str]:
         headers[f"ATen/ops/{base}_ops.h"] = structs_header(ops)
         headers[f"ATen/ops/{base}_functions.h"] = functions_header(ops)
         headers[f"ATen/ops/{base}_cpu_dispatch.h"] = cpu_header(base, ops)
-    headers["ATen/Functions.h"] = all_header(list(by_base), "functions")
+    guard = "#include <ATen/DeviceGuard.h>\n"  # at::device_of, which programs find with these
+    headers["ATen/Functions.h"] = all_header(list(by_base), "functions") + guard
     headers["ATen/Operators.h"] = all_header(list(by_base), "ops")
     generated = "torch/csrc/autograd/generated/"
     headers[generated + "factories.h"] = factories_header(model, public=True)

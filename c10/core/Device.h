@@ -30,7 +30,7 @@ enum class DeviceType : int8_t {
   Lazy = 17,
   IPU = 18,
   MTIA = 19,
-  PrivateUse1 = 20,
+  CRESSET_USER_MEMBERS(DeviceType) PrivateUse1 = 20,
 };
 constexpr int kNumDeviceTypes = 21;
 constexpr DeviceType kCPU = DeviceType::CPU;

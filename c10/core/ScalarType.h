@@ -134,7 +134,7 @@ template <class T> struct CppTypeToScalarType;
 template <ScalarType> struct ScalarTypeToCpp;
 #define CRESSET_MAP(T, Name)                                                                       \
   template <> struct CppTypeToScalarType<T> {                                                      \
-    static constexpr ScalarType value = ScalarType::Name;                                          \
+    CRESSET_USER_MEMBERS(TypeNumber) static constexpr ScalarType value = ScalarType::Name;         \
   };                                                                                               \
   template <> struct ScalarTypeToCpp<ScalarType::Name> { using type = T; };
 CRESSET_FORALL_ARITHMETIC_TYPES(CRESSET_MAP)

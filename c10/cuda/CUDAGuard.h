@@ -116,3 +116,9 @@ class CUDAMultiStreamGuard {
 };
 
 } // namespace c10::cuda
+
+#ifndef CRESSET_KERNEL_TU
+namespace at::cuda {
+using namespace c10::cuda; // NOLINT: at::cuda offers programs what c10::cuda has
+} // namespace at::cuda
+#endif

@@ -5,6 +5,11 @@
 #include <c10/core/Stream.h>
 #include <c10/cuda/CUDADevice.h>
 
+// Programs find the runtime's names (cudaStream_t) with ours; the library knows the driver alone.
+#if !defined(CRESSET_KERNEL_TU) && __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#endif
+
 namespace c10::cuda {
 
 // A handle, as cheap as a pointer; owns nothing.

@@ -5,6 +5,7 @@
 // none adds data: an object is the same object in both kinds of file.
 #pragma once
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -25,6 +26,18 @@ struct KeysOfDevice {
   template <class Keys> const KeysOfDevice& operator=(const Keys&) const { return *this; }
 };
 } // namespace c10
+namespace c10 {
+using std::make_optional;
+using std::nullopt;
+using std::nullopt_t;
+using std::optional;
+} // namespace c10
+namespace at {
+using std::make_optional;
+using std::nullopt;
+using std::nullopt_t;
+using std::optional;
+} // namespace at
 namespace torch::autograd {
 struct ViewQueries; // see torch/csrc/autograd/view_meta.h
 } // namespace torch::autograd
@@ -53,6 +66,24 @@ struct Queries; // see ATen/core/ivalue.h
   name = PrivateUse1, Autograd##name = AutogradPrivateUse1, Autocast##name = AutocastPrivateUse1,
 #define CRESSET_USER_MEMBERS_DispatchKey                                                           \
   CRESSET_FOREIGN_KEYS(CRESSET_FOREIGN_KEY) CustomRNGKeyId = Named,
+
+// How long a table by kind of device must be; no kind itself.
+#define CRESSET_USER_MEMBERS_DeviceType COMPILE_TIME_MAX_DEVICE_TYPES = 21,
+#define CRESSET_USER_MEMBERS_SmallVector                                                           \
+  void append(std::initializer_list<T> more) { append(more.begin(), more.end()); }
+#define CRESSET_USER_MEMBERS_TypeNumber                                                            \
+  constexpr operator ScalarType() const { return value; }
+
+// The settings by the names that programs call.
+#define CRESSET_USER_MEMBERS_Context                                                               \
+  bool deterministicAlgorithms() const { return deterministic_algorithms; }                        \
+  bool deterministicAlgorithmsWarnOnly() const { return deterministic_warn_only; }                 \
+  bool deterministicFillUninitializedMemory() const { return deterministic_fill_uninitialized; }   \
+  void setDeterministicAlgorithms(bool wanted, bool warn_only) {                                   \
+    deterministic_algorithms = wanted;                                                             \
+    deterministic_warn_only = warn_only;                                                           \
+  }                                                                                                \
+  void alertNotDeterministic(const char* operation) const { alert_not_deterministic(operation); }
 
 // Any list as a c10::List: the list itself where its elements are values, else a copy.
 #define CRESSET_IVALUE_TO_LIST                                                                     \

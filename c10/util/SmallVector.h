@@ -84,7 +84,7 @@ template <class T, unsigned N> class SmallVector {
     reserve(n);
     while (size_ < n) emplace_back(value);
   }
-  template <class It> void append(It first, It last) {
+  CRESSET_USER_MEMBERS(SmallVector) template <class It> void append(It first, It last) {
     for (; first != last; ++first) emplace_back(*first);
   }
   template <class It> void assign(It first, It last) {

@@ -169,6 +169,56 @@ def test_including_the_front_end_reads_no_header_of_python(tmp_path: Path) -> No
     assert "Python.h" not in read
 
 
+# Each line is what a published extension does; the headers are all that it includes.
+USES = {
+    "torch/types.h": """
+        const auto kinds = int(at::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES);
+        assert(kinds > int(at::kMeta) && DeviceTypeName(at::kCPU, true) == "cpu" && INT_MAX > 0);
+        using torch::indexing::Slice;
+        const at::Tensor y = x.index({Slice(torch::indexing::None), Slice({at::nullopt, 2})});
+        std::map<std::tuple<at::ScalarType, at::ScalarType>, int> table;
+        using c10::CppTypeToScalarType;
+        table[std::tuple(CppTypeToScalarType<at::Half>(), CppTypeToScalarType<int>())] = 1;
+        if (at::globalContext().deterministicAlgorithms()) table.clear();
+    """,
+    "ATen/Functions.h": """
+        at::optional<at::Tensor> y = at::empty_like(x);
+        const auto device = device_of(x);
+        at::DimVector sizes(x.sizes());
+        sizes.append({2, 3});
+        y = at::zeros(sizes, x.options());
+    """,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("header", USES)
+def test_names_that_published_extensions_use_are_there(tmp_path: Path, header: str) -> None:
+    includes = f"#include <{header}>\n#include <map>\n#include <tuple>\n"
+    parsed(f"{includes} void use(at::Tensor x) {{ {USES[header]} }}", tmp_path, "-fsyntax-only")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not Path("/usr/local/cuda/include/cuda_runtime_api.h").exists(), reason="needs CUDA's headers"
+)
+def test_stream_header_brings_the_names_of_the_runtime(tmp_path: Path) -> None:
+    use = """
+    #include <c10/cuda/CUDAGuard.h>
+    void use(at::Tensor x, cudaStream_t);
+    void guarded(const at::Tensor& x) {
+      const at::cuda::OptionalCUDAGuard guard(x.device());
+      use(x, at::cuda::getCurrentCUDAStream());
+    }
+    """
+    parsed(
+        "#include <ATen/core/Tensor.h>\n" + use,
+        tmp_path,
+        "-fsyntax-only",
+        "-I/usr/local/cuda/include",
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("header", ["torch/torch.h", "torch/script.h"])
 def test_header_brings_the_standard_headers_that_programs_expect(tmp_path, header) -> None:

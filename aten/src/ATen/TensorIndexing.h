@@ -21,9 +21,8 @@ TORCH_API extern const EllipsisIndexType Ellipsis;
 // start:stop:step, with the defaults Python has for the direction of the step.
 class TORCH_API Slice final {
  public:
-  explicit Slice(std::optional<SymInt> start = std::nullopt,
-                 std::optional<SymInt> stop = std::nullopt,
-                 std::optional<SymInt> step = std::nullopt);
+  Slice(std::optional<SymInt> start = std::nullopt, std::optional<SymInt> stop = std::nullopt,
+        std::optional<SymInt> step = std::nullopt);
   SymInt start() const { return start_; }
   SymInt stop() const { return stop_; }
   SymInt step() const { return step_; }

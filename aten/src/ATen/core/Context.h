@@ -12,7 +12,7 @@ namespace at {
 enum class Float32MatmulPrecision : uint8_t { Highest, High, Medium };
 
 struct TORCH_API Context {
-  std::atomic<bool> deterministic_algorithms{false};
+  CRESSET_USER_MEMBERS(Context) std::atomic<bool> deterministic_algorithms{false};
   std::atomic<bool> deterministic_warn_only{false};
   std::atomic<bool> deterministic_fill_uninitialized{true};
   std::atomic<Float32MatmulPrecision> float32_matmul_precision{Float32MatmulPrecision::Highest};

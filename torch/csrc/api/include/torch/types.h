@@ -1,10 +1,13 @@
 // Everything of at:: under torch::, with factories that heed requires_grad.
 #pragma once
+#include <cassert>
+#include <climits>
 #include <cmath>
 #include <iostream>
 
 #include <ATen/ATen.h>
 #include <ATen/NativeFunctions.h>
+#include <c10/core/DeviceType.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/complex_abs.h>
 #include <torch/csrc/autograd/generated/factories.h>
