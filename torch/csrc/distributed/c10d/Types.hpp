@@ -16,29 +16,15 @@ constexpr auto kNoTimeout = std::chrono::milliseconds(0);
 constexpr auto kProcessGroupDefaultTimeout = std::chrono::milliseconds(30 * 60 * 1000);
 constexpr auto kBackendDefaultTimeout = kProcessGroupDefaultTimeout;
 
+// Numbered as the records of work show them, those of Python included.
+// clang-format off
 enum class OpType : uint8_t {
-  BROADCAST = 0,
-  ALLREDUCE = 1,
-  ALLREDUCE_COALESCED = 2,
-  REDUCE = 3,
-  ALLGATHER = 4,
-  _ALLGATHER_BASE = 5,
-  ALLGATHER_COALESCED = 6,
-  GATHER = 7,
-  SCATTER = 8,
-  REDUCE_SCATTER = 9,
-  ALLTOALL_BASE = 10,
-  ALLTOALL = 11,
-  SEND = 12,
-  RECV = 13,
-  RECVANYSOURCE = 14,
-  BARRIER = 15,
-  _REDUCE_SCATTER_BASE = 16,
-  COALESCED = 17,
-  _ALLREDUCE_SPARSE = 18,
-  REDUCE_SCATTER_TENSOR_COALESCED = 19,
-  UNKNOWN = 100,
+  BROADCAST, ALLREDUCE, ALLREDUCE_COALESCED, REDUCE, ALLGATHER, _ALLGATHER_BASE,
+  ALLGATHER_COALESCED, GATHER, SCATTER, REDUCE_SCATTER, ALLTOALL_BASE, ALLTOALL, SEND, RECV,
+  RECVANYSOURCE, BARRIER, _REDUCE_SCATTER_BASE, COALESCED, _ALLREDUCE_SPARSE,
+  REDUCE_SCATTER_TENSOR_COALESCED, UNKNOWN = 100,
 };
+// clang-format on
 
 // How values of several ranks become one. `factor` is there with PREMUL_SUM only.
 struct ReduceOp {
@@ -57,54 +43,37 @@ struct ReduceOp {
   at::Tensor factor_;
 };
 
-struct BroadcastOptions {
-  int64_t rootRank = 0;
-  int64_t rootTensor = 0;
+// What every operation may be told, those with a root and those that reduce.
+struct OperationOptions {
   std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
+  bool asyncOp = true; // the caller will wait later, if ever
 };
-struct AllreduceOptions {
+struct RootedOptions : OperationOptions {
+  int64_t rootRank = 0;
+};
+struct ReducingOptions : OperationOptions {
   ReduceOp reduceOp = ReduceOp::SUM;
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
-  std::optional<at::Tensor> sparseIndices = std::nullopt;
+};
+
+struct AllgatherOptions : OperationOptions {};
+struct AllToAllOptions : OperationOptions {};
+struct BarrierOptions : OperationOptions {
+  std::optional<at::Device> device;
+  std::vector<int64_t> device_ids;
+};
+struct GatherOptions : RootedOptions {};
+struct ScatterOptions : RootedOptions {};
+// rootTensor is from the time of several devices per process.
+struct BroadcastOptions : RootedOptions {
+  int64_t rootTensor = 0;
+};
+struct ReduceOptions : BroadcastOptions {
+  ReduceOp reduceOp = ReduceOp::SUM;
+};
+struct ReduceScatterOptions : ReducingOptions {};
+struct AllreduceOptions : ReducingOptions {
+  std::optional<at::Tensor> sparseIndices;
 };
 struct AllreduceCoalescedOptions : AllreduceOptions {};
-struct ReduceOptions {
-  ReduceOp reduceOp = ReduceOp::SUM;
-  int64_t rootRank = 0;
-  int64_t rootTensor = 0;
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
-};
-struct AllgatherOptions {
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
-};
-struct GatherOptions {
-  int64_t rootRank = 0;
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
-};
-struct ScatterOptions {
-  int64_t rootRank = 0;
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
-};
-struct ReduceScatterOptions {
-  ReduceOp reduceOp = ReduceOp::SUM;
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
-};
-struct AllToAllOptions {
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  bool asyncOp = true;
-};
-struct BarrierOptions {
-  std::vector<int64_t> device_ids;
-  std::chrono::milliseconds timeout = kUnsetTimeout;
-  std::optional<at::Device> device;
-  bool asyncOp = true;
-};
 
 } // namespace c10d
