@@ -9,7 +9,7 @@ import itertools
 import re
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import torch
 import torch.fx
@@ -253,17 +253,33 @@ class OutputGraph:
         groups.append(self._dictionaries_beside(by_class.get(dict, []), changed))
         return [group for group in groups if len(group) > 1]
 
+    def note_own_dict(self, own: dict[str, object]) -> None:
+        """The trace follows what an object has as its __dict__ by the object: from now on it is no
+        value of its own."""
+        if id(own) in self.known:
+            self.refuse_own_dict(own)
+        self.own_dicts.add(id(own))
+
+    def refuse_own_dict(self, own: dict[str, object]) -> NoReturn:
+        """Breaks where an object and its dictionary are both there."""
+        unimplemented(
+            "dictionary of an object",
+            f"{list(own)[:8]}",
+            "an object and its __dict__ came as two values, so that a change of one is a change "
+            "of the other",
+        )
+
     def _dictionaries_beside(self, dicts: list[VariableTracker], changed: set[int]) -> list[Source]:
         """Sources of dictionaries, and of those that objects have as their own, where some of them
         changes. Modules are left out, which are many and whose tables nobody passes beside them."""
         if not dicts:
             return []
         objects = [
-            self.known[id(value)]
+            self.known.get(id(value))
             for value in self.keep
             if id(instance_dict(value)) in self.own_dicts and not isinstance(value, torch.nn.Module)
         ]
-        owners = [vt for vt in objects if vt.source is not None]
+        owners = [vt for vt in objects if vt is not None and vt.source is not None]
         if not owners or not any(id(vt) in changed for vt in (*dicts, *owners)):
             return []
         own = [AttrSource(vt.source, "__dict__") for vt in owners]

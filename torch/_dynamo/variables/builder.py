@@ -16,7 +16,7 @@ import types
 import typing
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import torch
 from torch._C._dynamo.eval_frame import CompiledFunction, DisabledFunction
@@ -307,7 +307,7 @@ def _dict(tx: Frame, value: dict, source: Source | None) -> VariableTracker:
         # The names of a module, which the trace reads and writes by other ways.
         return UnknownVariable(value, source)
     if id(value) in tx.out.own_dicts:
-        _break_at_own_dict(value)
+        tx.out.refuse_own_dict(value)
     _guard(tx, source, "TYPE_MATCH", type(value))
     _guard(tx, source, "DICT_KEYS", value)
     made = ConstDictVariable({}, source, type(value))
@@ -579,25 +579,6 @@ def _tuple_subclass(tx: Frame, value: tuple, source: Source | None) -> VariableT
     return NamedTupleVariable(items, cls, source)
 
 
-def _note_own_dict(tx: Frame, value: object) -> None:
-    """An object and its dictionary as two values of the program would be traced apart."""
-    own = instance_dict(value)
-    if own is None or own is value:
-        return
-    if id(own) in tx.out.known:
-        _break_at_own_dict(own)
-    tx.out.own_dicts.add(id(own))
-
-
-def _break_at_own_dict(own: dict) -> NoReturn:
-    unimplemented(
-        "dictionary of an object",
-        f"{list(own)[:8]}",
-        "an object and its __dict__ came as two values, so that a change of one is a change of the "
-        "other",
-    )
-
-
 def _object(tx: Frame, value: object, source: Source | None) -> VariableTracker:
     cls = type(value)
     if not cls.__flags__ & (1 << 9) and not hasattr(value, "__dict__"):
@@ -605,7 +586,10 @@ def _object(tx: Frame, value: object, source: Source | None) -> VariableTracker:
         return UnknownVariable(value, source)
     if source is not None and cls is not object:
         tx.out.guard(source, "TYPE_MATCH", cls)
-    _note_own_dict(tx, value)
+    own = instance_dict(value)
+    if own is not None and own is not value:
+        # An object and its dictionary as two values of the program would be traced apart.
+        tx.out.note_own_dict(own)
     made = UserDefinedObjectVariable(cls, value, source)
     tx.out.known[id(value)] = made
     tx.out.keep.append(value)

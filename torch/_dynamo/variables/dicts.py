@@ -324,6 +324,23 @@ _DICT_METHODS = {
 }
 
 
+class AttributeDictVariable(ConstDictVariable):
+    """The __dict__ of an object or function: what is stored in one is in the other."""
+
+    __slots__ = ()
+
+    def note(self, name: str, value: VariableTracker) -> None:
+        """An attribute was stored."""
+        key, _ = self.items.get(name) or (ConstantVariable(name), None)
+        self.items[name] = (key, value)
+
+    def name_of(self, key: VariableTracker) -> str:
+        """A key as the name of an attribute."""
+        if key.python_type() is not str or not key.is_python_constant():
+            unimplemented("dictionary of an object", repr(key), "a key that is no text")
+        return key.as_python_constant()
+
+
 class DefaultDictVariable(ConstDictVariable):
     """A defaultdict."""
 

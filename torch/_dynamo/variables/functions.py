@@ -13,7 +13,7 @@ from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.source import AttrSource, GetItemSource
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
-from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.dicts import AttributeDictVariable, ConstDictVariable
 from torch._dynamo.variables.keys import PartsKey
 from torch._dynamo.variables.lists import TupleVariable
 
@@ -278,6 +278,9 @@ class UserFunctionVariable(BaseUserFunctionVariable):
         stored = tx.out.side_effects.attribute(self.fn, name)
         if stored is not None:
             return stored
+        own = tx.out.known.get(id(vars(self.fn)))
+        if own is not None and own.changed:
+            unimplemented("function", f"{self!r}.{name}", "its __dict__ was written to")
         if name == "__get__" or name == "__call__":
             from torch._dynamo.variables.misc import GetAttrVariable
 
@@ -301,6 +304,8 @@ class UserFunctionVariable(BaseUserFunctionVariable):
         if self.source is None:
             super().setattr(tx, name, value)
         _check_part(self, name, value)
+        if name not in _OF_FUNCTIONS:
+            tx.out.note_own_dict(vars(self.fn))
         tx.out.side_effects.set_attribute(self.fn, self, name, value)
 
     def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -362,6 +367,7 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         "default_values",
         "fn_globals",
         "kwdefault_values",
+        "own_dict",
         "qualname",
     )
 
@@ -375,6 +381,8 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         self.closure: list[CellVariable] = []
         self.annotations: VariableTracker | None = None
         self.attrs: Kwargs = {}
+        # Its __dict__, once somebody asked for it.
+        self.own_dict: FunctionDictVariable | None = None
 
     def python_type(self) -> type:
         return types.FunctionType
@@ -463,7 +471,9 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         if name == "__type_params__":
             return TupleVariable([])
         if name == "__dict__":
-            return FunctionDictVariable.of_function(tx, self)
+            if self.own_dict is None:
+                self.own_dict = FunctionDictVariable.of_function(self)
+            return self.own_dict
         raise_error(tx, AttributeError, f"'function' object has no attribute {name!r}")
 
     def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
@@ -475,6 +485,8 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         else:
             _check_part(self, name, value)
             self.attrs[name] = value
+            if self.own_dict is not None and name not in _OF_FUNCTIONS:
+                self.own_dict.note(name, value)
 
     def reconstruct(self, cg: Codegen) -> str:
         defaults = "".join(f"{cg.expr(v)}, " for v in self.default_values)
@@ -506,6 +518,8 @@ _TYPED_PARTS = {
     "__annotations__": dict,
 }
 _PARTS = frozenset(vars(types.FunctionType)) - _FREE_PARTS
+# Names that are never in the __dict__ of a function.
+_OF_FUNCTIONS = _PARTS | {"__doc__", "__module__"}
 
 
 def _check_part(fn: BaseUserFunctionVariable, name: str, value: VariableTracker) -> None:
@@ -517,25 +531,26 @@ def _check_part(fn: BaseUserFunctionVariable, name: str, value: VariableTracker)
     unimplemented("function", f"{fn!r}.{name} = {value!r}", "a part that C code checks")
 
 
-class FunctionDictVariable(ConstDictVariable):
-    """The __dict__ of a function that the trace made: what is put in is an attribute."""
+class FunctionDictVariable(AttributeDictVariable):
+    """The __dict__ of a function that the trace made."""
 
     __slots__ = ("fn",)
 
     @staticmethod
-    def of_function(tx: Frame, fn: NestedUserFunctionVariable) -> FunctionDictVariable:
-        """A view of the attributes as they are now."""
+    def of_function(fn: NestedUserFunctionVariable) -> FunctionDictVariable:
+        """The attributes that are no parts of the function."""
         made = FunctionDictVariable({})
         made.fn = fn
         for name, value in fn.attrs.items():
-            if name not in _PARTS and name not in ("__doc__", "__module__"):
-                key = ConstantVariable(name)
-                made.items[key.hash_key(tx)] = (key, value)
+            if name not in _OF_FUNCTIONS:
+                made.note(name, value)
         return made
 
     def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
-        super().setitem(tx, key, value)
-        self.fn.attrs[key.as_python_constant()] = value
+        name = self.name_of(key)
+        if name in _OF_FUNCTIONS:
+            unimplemented("function", f"{self.fn!r}.__dict__[{name!r}]", "functions have such a part")
+        self.fn.setattr(tx, name, value)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         if name in ("clear", "pop", "popitem", "__delitem__"):

@@ -12,7 +12,7 @@ from torch._dynamo.exc import raise_error, raise_key_error, raise_observed, unim
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
-from torch._dynamo.variables.dicts import ConstDictVariable, Entries
+from torch._dynamo.variables.dicts import AttributeDictVariable, ConstDictVariable, Entries
 from torch._dynamo.variables.functions import UserMethodVariable
 from torch._dynamo.variables.keys import IdentityKey, PartsKey
 from torch._dynamo.variables.user_defined import (
@@ -20,6 +20,7 @@ from torch._dynamo.variables.user_defined import (
     UserDefinedClassVariable,
     UserDefinedObjectVariable,
     dict_of,
+    is_kept_apart,
 )
 
 if TYPE_CHECKING:
@@ -191,8 +192,8 @@ class SuperMethodVariable(GetAttrVariable):
         return f"{cg.const(self.raw)}.__get__({cg.expr(self.obj)})"
 
 
-class InstanceDictVariable(ConstDictVariable):
-    """obj.__dict__: writing to it sets attributes of the object."""
+class InstanceDictVariable(AttributeDictVariable):
+    """obj.__dict__, one for an object."""
 
     __slots__ = ("obj",)
 
@@ -208,16 +209,16 @@ class InstanceDictVariable(ConstDictVariable):
         return InstanceDictVariable(dict_of(tx, obj).items, obj)
 
     def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
-        self.obj.store(tx, key.as_python_constant(), value)
-        hashed = key.hash_key(tx)
-        self.items[hashed] = (key, value)
+        name = self.name_of(key)
+        if is_kept_apart(self.obj.cls, name):
+            unimplemented("dictionary of an object", name, "the class has a slot of that name")
+        self.obj.store(tx, name, value)
 
     def delete(self, tx: Frame, key: VariableTracker) -> VariableTracker:
         found = self.lookup(tx, key)
         if found is None:
             raise_key_error(tx, key)
-        self.obj.generic_delattr(tx, key.as_python_constant())
-        del self.items[key.hash_key(tx)]
+        self.obj.remove(tx, self.name_of(key))
         return found
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

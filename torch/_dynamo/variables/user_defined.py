@@ -39,6 +39,7 @@ from torch.fx.graph_module import _Method
 if TYPE_CHECKING:
     from torch._dynamo.codegen import Codegen
     from torch._dynamo.symbolic_convert import Frame
+    from torch._dynamo.variables.misc import InstanceDictVariable
     from torch._guards import Source
 
 _MISSING = object()
@@ -226,7 +227,7 @@ class UserDefinedObjectVariable(VariableTracker):
     that the trace made; `attrs` holds what the trace stored; `contents` is the builtin container
     that it also is, where its class derives from one."""
 
-    __slots__ = ("attrs", "cls", "contents", "init_args", "stored_again", "value")
+    __slots__ = ("attrs", "cls", "contents", "init_args", "own_dict", "stored_again", "value")
 
     def __init__(
         self,
@@ -244,6 +245,8 @@ class UserDefinedObjectVariable(VariableTracker):
         self.stored_again: set[str] = set()
         # What __new__ needs to make the object again, besides the class.
         self.init_args: Args = []
+        # Its __dict__, once somebody asked for it.
+        self.own_dict: InstanceDictVariable | None = None
 
     def hold(self, tx: Frame, contents: VariableTracker) -> None:
         """Notes the builtin container. Views and iterators of it are those of the object."""
@@ -426,10 +429,12 @@ class UserDefinedObjectVariable(VariableTracker):
         unimplemented("attribute", f"{self!r}.{name}", "an attribute implemented in C")
 
     def dict_view(self, tx: Frame) -> VariableTracker:
-        """obj.__dict__; reading it is modelled, writing to it breaks the graph."""
+        """obj.__dict__"""
         from torch._dynamo.variables.misc import InstanceDictVariable
 
-        return InstanceDictVariable.of(tx, self)
+        if self.own_dict is None:
+            self.own_dict = InstanceDictVariable.of(tx, self)
+        return self.own_dict
 
     def bind(self, tx: Frame, name: str, raw: object) -> VariableTracker:
         """A class attribute, as reading it from an instance gives it."""
@@ -532,6 +537,12 @@ class UserDefinedObjectVariable(VariableTracker):
             del self.attrs[name]
             self.stored_again.add(name)
         self.attrs[name] = value
+        if self.own_dict is None or is_kept_apart(self.cls, name):
+            return
+        if value is DELETED:
+            self.own_dict.items.pop(name, None)
+        else:
+            self.own_dict.note(name, value)
 
     def delattr(self, tx: Frame, name: str) -> None:
         custom = class_attribute(self.cls, "__delattr__")
@@ -562,6 +573,10 @@ class UserDefinedObjectVariable(VariableTracker):
             self.guard_absent(tx, name)
             text = f"{self.cls.__name__!r} object has no attribute {name!r}"
             raise_error(tx, AttributeError, text)
+        self.remove(tx, name)
+
+    def remove(self, tx: Frame, name: str) -> None:
+        """Takes a value out of the instance, which has it."""
         existed = self._existed(tx, name)
         self.store(tx, name, DELETED)
         if not existed:
@@ -775,20 +790,23 @@ def _owner(cls: type, name: str) -> int:
     return 0
 
 
+def is_kept_apart(cls: type, name: str) -> bool:
+    """Whether objects of a class keep what has the name outside of their __dict__."""
+    kinds = types.MemberDescriptorType | types.GetSetDescriptorType
+    return isinstance(class_attribute(cls, name), kinds)
+
+
 def dict_of(tx: Frame, obj: UserDefinedObjectVariable) -> ConstDictVariable:
     """A copy of obj.__dict__ as the trace sees it."""
     pairs = []
     own = instance_dict(obj.value) if obj.value is not None else None
     for name in own or ():
-        if obj.attrs.get(name) is not DELETED:
+        if obj.attrs.get(name) is not DELETED and name not in obj.stored_again:
             pairs.append((ConstantVariable(name), obj.own_attribute(tx, name)))
     known = {k.as_python_constant() for k, _ in pairs}
-    slots = {
-        n for n in obj.attrs if isinstance(class_attribute(obj.cls, n), types.MemberDescriptorType)
-    }
     pairs += [
         (ConstantVariable(n), v.realize())
         for n, v in obj.attrs.items()
-        if n not in known and v is not DELETED and n not in slots
+        if n not in known and v is not DELETED and not is_kept_apart(obj.cls, n)
     ]
     return ConstDictVariable.of(tx, pairs)
