@@ -1,9 +1,13 @@
-"""obj.__dict__ inside of compiled functions: what is stored in one of the two is in the other, in
-whichever order they are looked at, and there is one dictionary for an object."""
+"""Dictionaries that are parts of objects, inside of compiled functions: what is stored in one of
+the two is in the other, in whichever order they are looked at, and there is one for an object."""
 
 from __future__ import annotations
 
+import copy
+import functools
+
 import pytest
+
 import torch
 
 
@@ -148,7 +152,59 @@ def copied():
     return copy, {**made.__dict__}
 
 
+def takes_by_name(*, k=1):
+    return k
+
+
+PARTIAL = functools.partial(dict, a=1)
+PARTIAL.note = "n"
+
+
+def defaults_of_new_function():
+    def made(*, k=1, j=2):
+        return k, j
+
+    own = made.__kwdefaults__
+    own["k"] = 4
+    return made(), own is made.__kwdefaults__, sorted(own)
+
+
+def defaults_of_existing_function():
+    takes_by_name.__kwdefaults__["k"] = 5
+    found = takes_by_name()
+    takes_by_name.__kwdefaults__["k"] = 1
+    return found, takes_by_name()
+
+
+def keywords_of_new_partial():
+    made = functools.partial(dict, a=1)
+    made.keywords["b"] = 2
+    return made(), made.args, made.keywords is made.keywords
+
+
+def keywords_of_existing_partial():
+    own = PARTIAL.keywords
+    own["z"] = 2
+    during = PARTIAL()
+    del own["z"]
+    return during, PARTIAL(), PARTIAL.keywords is own
+
+
+def attributes_of_partials():
+    made = functools.partial(dict, a=1)
+    made.other = 3
+    return made.__dict__, made.other, PARTIAL.note, dict(PARTIAL.__dict__), hasattr(PARTIAL, "zz")
+
+
+def partials_are_equal_to_themselves():
+    made = functools.partial(dict, a=1)
+    other = functools.partial(dict, a=1)
+    return made == made, made == other, copy.copy(made)(), copy.copy(made) is made
+
+
 CASES = (
+    defaults_of_new_function, defaults_of_existing_function, keywords_of_new_partial,
+    keywords_of_existing_partial, attributes_of_partials, partials_are_equal_to_themselves,
     of_new_object, by_two_looks, of_shared_object, deleted_and_stored_again, of_new_function,
     of_existing_function, written_by_dictionary, read_after_store, slots_are_apart, of_exceptions,
     walked_while_it_grows, over_a_break, by_methods, by_a_key_that_is_no_text, copied,

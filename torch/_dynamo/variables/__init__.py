@@ -4,7 +4,6 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable, EnumVariable
 from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
 from torch._dynamo.variables.functions import (
-    FunctoolsPartialVariable,
     NestedUserFunctionVariable,
     SkipFunctionVariable,
     UserFunctionVariable,
@@ -20,6 +19,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import PythonModuleVariable, SuperVariable
+from torch._dynamo.variables.partials import FunctoolsPartialVariable
 from torch._dynamo.variables.sets import SetVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (

@@ -45,7 +45,6 @@ from torch._dynamo.variables.dicts import ConstDictVariable, DefaultDictVariable
 from torch._dynamo.variables.exceptions import ExceptionVariable
 from torch._dynamo.variables.functions import (
     CachedFunctionVariable,
-    FunctoolsPartialVariable,
     SkipFunctionVariable,
     UserFunctionVariable,
     UserMethodVariable,
@@ -68,6 +67,7 @@ from torch._dynamo.variables.misc import (
     WeakRefVariable,
 )
 from torch._dynamo.variables.numpy_arrays import is_numpy
+from torch._dynamo.variables.partials import FunctoolsPartialVariable
 from torch._dynamo.variables.sets import SetVariable, walk_set
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (
@@ -436,12 +436,13 @@ def _partial(tx: Frame, value: functools.partial, source: Source | None) -> Vari
         inner = AttrSource(source, name)
         return wrap(tx, item, inner if key is None else GetItemSource(inner, key))
 
+    tx.out.note_own_dict(value.keywords)
     if source is not None:
         tx.out.guard(AttrSource(source, "args"), "SEQUENCE_LENGTH", len(value.args))
         tx.out.guard(AttrSource(source, "keywords"), "DICT_KEYS", value.keywords)
     args = [part("args", item, i) for i, item in enumerate(value.args)]
     keywords = {k: part("keywords", item, k) for k, item in value.keywords.items()}
-    return FunctoolsPartialVariable(part("func", value.func), args, keywords, source)
+    return FunctoolsPartialVariable(part("func", value.func), args, keywords, source, value)
 
 
 def _weak_reference(

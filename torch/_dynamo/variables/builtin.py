@@ -30,7 +30,6 @@ from torch._dynamo.variables.constant import FALSE, NONE, TRUE, ConstantVariable
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.exceptions import TracebackVariable
 from torch._dynamo.variables.functions import (
-    FunctoolsPartialVariable,
     NestedUserFunctionVariable,
     UserFunctionVariable,
     UserMethodVariable,
@@ -38,6 +37,7 @@ from torch._dynamo.variables.functions import (
 from torch._dynamo.variables.iter import IteratorVariable
 from torch._dynamo.variables.keys import PartsKey, has_known_hash
 from torch._dynamo.variables.lists import ListVariable, TupleVariable
+from torch._dynamo.variables.partials import FunctoolsPartialVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import (
     _MISSING,

@@ -35,7 +35,7 @@ from torch._dynamo.variables.dicts import (
     pairs_of,
 )
 from torch._dynamo.variables.exceptions import ExceptionVariable
-from torch._dynamo.variables.functions import FunctoolsPartialVariable, UserMethodVariable
+from torch._dynamo.variables.functions import UserMethodVariable
 from torch._dynamo.variables.iter import CallIteratorVariable, IteratorVariable
 from torch._dynamo.variables.lists import (
     BaseListVariable,
@@ -48,6 +48,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import GetAttrVariable, SuperVariable, WeakRefVariable
+from torch._dynamo.variables.partials import FunctoolsPartialVariable
 from torch._dynamo.variables.sets import SetVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable, plain_in_graph
 from torch._dynamo.variables.user_defined import (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections
 import types
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from torch._dynamo.exc import raise_error, raise_key_error, unimplemented
 from torch._dynamo.polyfills import own_class
@@ -339,6 +339,40 @@ class AttributeDictVariable(ConstDictVariable):
         if key.python_type() is not str or not key.is_python_constant():
             unimplemented("dictionary of an object", repr(key), "a key that is no text")
         return key.as_python_constant()
+
+
+class PartDictVariable(ConstDictVariable):
+    """A dictionary that is a part of another object, such as the keywords of a partial: a trace
+    reads it, and breaks where the program changes it, since the object would change too."""
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, tx: Frame, owner: VariableTracker, name: str, parts: Kwargs) -> None:
+        pairs = [(ConstantVariable(k), v) for k, v in parts.items()]
+        super().__init__(ConstDictVariable.of(tx, pairs).items)
+        self.owner, self.name = owner, name
+
+    def _refuse(self) -> NoReturn:
+        unimplemented(
+            "dictionary of an object", f"{self.owner!r}.{self.name}", "a part of it is changed"
+        )
+
+    def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
+        self._refuse()
+
+    def delete(self, tx: Frame, key: VariableTracker) -> VariableTracker:
+        self._refuse()
+
+    def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
+        if name in _CHANGING:
+            self._refuse()
+        return super().call_method(tx, name, args, kwargs)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.expr(self.owner)}.{self.name}"
+
+
+_CHANGING = frozenset("__delitem__ __ior__ __setitem__ clear pop popitem setdefault update".split())
 
 
 class DefaultDictVariable(ConstDictVariable):

@@ -1,5 +1,5 @@
-"""Functions of the program: those that exist before the trace, those it makes, bound methods,
-partials and cells. Calling one runs its bytecode in a frame of its own (inlining)."""
+"""Functions of the program: those that exist before the trace, those it makes, bound methods
+and cells. Calling one runs its bytecode in a frame of its own (inlining)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from torch._dynamo.exc import raise_error, raise_observed, unimplemented
 from torch._dynamo.source import AttrSource, GetItemSource
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
 from torch._dynamo.variables.constant import NONE, ConstantVariable
-from torch._dynamo.variables.dicts import AttributeDictVariable, ConstDictVariable
+from torch._dynamo.variables.dicts import (
+    AttributeDictVariable,
+    ConstDictVariable,
+    PartDictVariable,
+)
 from torch._dynamo.variables.keys import PartsKey
 from torch._dynamo.variables.lists import TupleVariable
 
@@ -260,6 +264,8 @@ class UserFunctionVariable(BaseUserFunctionVariable):
 
     def kwdefaults(self, tx: Frame) -> Kwargs:
         values = self.fn.__kwdefaults__ or {}
+        if values:
+            tx.out.note_own_dict(values)
         return {
             name: tx.out.note_orphan(
                 VariableTracker.build(tx, value, self._part("__kwdefaults__", name))
@@ -290,6 +296,8 @@ class UserFunctionVariable(BaseUserFunctionVariable):
             return TupleVariable(list(cells)) if cells else NONE
         if name == "__defaults__" and self.fn.__defaults__ is not None:
             return TupleVariable(self.defaults(tx))
+        if name == "__kwdefaults__" and self.fn.__kwdefaults__:
+            return PartDictVariable(tx, self, name, self.kwdefaults(tx))
         try:
             found = getattr(self.fn, name)
         except AttributeError as error:
@@ -367,6 +375,7 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         "default_values",
         "fn_globals",
         "kwdefault_values",
+        "kwdefaults_dict",
         "own_dict",
         "qualname",
     )
@@ -378,6 +387,7 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         self.qualname = getattr(code, "co_qualname", code.co_name)
         self.default_values: Args = []
         self.kwdefault_values: Kwargs = {}
+        self.kwdefaults_dict: PartDictVariable | None = None
         self.closure: list[CellVariable] = []
         self.annotations: VariableTracker | None = None
         self.attrs: Kwargs = {}
@@ -463,7 +473,9 @@ class NestedUserFunctionVariable(BaseUserFunctionVariable):
         if name == "__kwdefaults__":
             if not self.kwdefault_values:
                 return NONE
-            unimplemented("function", f"{self!r}.{name}", "defaults as a table that may change")
+            if self.kwdefaults_dict is None:
+                self.kwdefaults_dict = PartDictVariable(tx, self, name, self.kwdefault_values)
+            return self.kwdefaults_dict
         if name == "__closure__":
             return TupleVariable(list(self.closure)) if self.closure else NONE
         if name == "__annotations__":
@@ -549,7 +561,9 @@ class FunctionDictVariable(AttributeDictVariable):
     def setitem(self, tx: Frame, key: VariableTracker, value: VariableTracker) -> None:
         name = self.name_of(key)
         if name in _OF_FUNCTIONS:
-            unimplemented("function", f"{self.fn!r}.__dict__[{name!r}]", "functions have such a part")
+            unimplemented(
+                "function", f"{self.fn!r}.__dict__[{name!r}]", "functions have such a part"
+            )
         self.fn.setattr(tx, name, value)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -612,75 +626,6 @@ class UserMethodVariable(BaseUserFunctionVariable):
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.const(types.MethodType)}({cg.expr(self.func)}, {cg.expr(self.obj)})"
-
-
-class FunctoolsPartialVariable(VariableTracker):
-    """functools.partial"""
-
-    __slots__ = ("args", "func", "keywords")
-
-    def __init__(
-        self, func: VariableTracker, args: Args, keywords: Kwargs, source: Source | None = None
-    ) -> None:
-        super().__init__(source)
-        self.func, self.args, self.keywords = func, args, keywords
-
-    def python_type(self) -> type:
-        return functools.partial
-
-    def is_mutable(self) -> bool:
-        return False
-
-    def is_python_constant(self) -> bool:
-        parts = (self.func, *self.args, *self.keywords.values())
-        return all(part.realize().is_python_constant() for part in parts)
-
-    def as_python_constant(self) -> object:
-        return functools.partial(
-            self.func.as_python_constant(),
-            *[a.realize().as_python_constant() for a in self.args],
-            **{k: v.realize().as_python_constant() for k, v in self.keywords.items()},
-        )
-
-    def as_proxy(self) -> object:
-        return functools.partial(
-            self.func.as_proxy(),
-            *[a.realize().as_proxy() for a in self.args],
-            **{k: v.realize().as_proxy() for k, v in self.keywords.items()},
-        )
-
-    def children(self) -> Iterator[VariableTracker]:
-        yield self.func
-        yield from self.args
-        yield from self.keywords.values()
-
-    def truth(self, tx: Frame) -> bool:
-        return True
-
-    def hash_key(self, tx: Frame) -> object:
-        return self
-
-    def call_function(self, tx: Frame, args: Args, kwargs: Kwargs) -> VariableTracker:
-        given = [a.realize() for a in self.args]
-        named = {k: v.realize() for k, v in self.keywords.items()}
-        return self.func.call_function(tx, [*given, *args], {**named, **kwargs})
-
-    def getattr(self, tx: Frame, name: str) -> VariableTracker:
-        if name == "func":
-            return self.func
-        if name == "args":
-            return TupleVariable(list(self.args))
-        if name == "keywords":
-            pairs = [(ConstantVariable(k), v) for k, v in self.keywords.items()]
-            return ConstDictVariable.of(tx, pairs)
-        if name == "__dict__":
-            return ConstDictVariable({})
-        return tx.attribute_of_builtin(self, name)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        args = "".join(f", {cg.expr(a)}" for a in self.args)
-        named = ", ".join(f"{k!r}: {cg.expr(v)}" for k, v in self.keywords.items())
-        return f"{cg.const(functools.partial)}({cg.expr(self.func)}{args}, **{{{named}}})"
 
 
 class DeferredCallVariable(KnownObjectVariable):
