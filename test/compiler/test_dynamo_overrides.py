@@ -132,6 +132,21 @@ def test_mode_sees_operators_whose_left_operand_is_a_number():
         assert torch.equal(got, want) and got.dtype == want.dtype
 
 
+def test_mode_is_shown_the_tensor_first_in_comparisons():
+    class Through(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            assert isinstance(args[0], torch.Tensor)
+            return func(*args, **(kwargs or {}))
+
+    def fn(x, number):
+        with Through():
+            return [number == x, number != x, number < x, number <= x, number > x, number >= x]
+
+    compiled = torch.compile(fn, backend="eager", fullgraph=True)
+    for got, want in zip(compiled(X, 1), fn(X, 1), strict=True):
+        assert torch.equal(got, want)
+
+
 def test_weak_reference_is_followed_and_made():
     class Part:
         value = 3

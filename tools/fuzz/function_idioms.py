@@ -242,6 +242,24 @@ globals()['total'] = $n; log.append(total)
 log.append(sorted(k for k in globals() if k in ('total', 'log')))
 log.append(vars($P)['a']); vars($P)['fresh'] = $n; log.append($P.fresh)
 $P.__dict__.update(q=$n); log.append($P.q); del $P.__dict__['q']; log.append(hasattr($P, 'q'))
+$a = vars($P); $P.fresh = $n; log.append(list($a)); log.append($a is $P.__dict__);
+    del $P.fresh; log.append('fresh' in $a)
+$a = Plain(); $b = $a.__dict__; $a.k = $n; log.append(dict($b)); $b['m'] = 1;
+    log.append($a.m); del $b['k']; log.append(hasattr($a, 'k'))
+$a = Plain(); $b = iter(vars($a)); $a.k = 1; log.append(next($b))
+$a = functools.partial(print_args, 1, k=$n); $a.keywords['z'] = 2; log.append($a());
+    log.append($a.keywords is $a.keywords)
+$a = functools.partial(print_args, $n); log.append($a == $a); $a.note = 1;
+    log.append(vars($a)); log.append($a.note)
+$a = lambda *, k=1: k; $b = $a.__kwdefaults__; $b['k'] = $n; log.append($a()); log.append($b)
+$a = lambda: 0; $b = $a.__dict__; $a.tag = $n; log.append($b); $b['other'] = 1;
+    log.append($a.other)
+$a = lambda v=1: v; $b = $a.__defaults__; $a.__defaults__ = ($n,); log.append(($b, $a()))
+helper.tag = $n; log.append(helper.__dict__); helper.__dict__['more'] = 1;
+    log.append(helper.more); del helper.tag; del helper.more
+$a = types.SimpleNamespace(k=$n); $b = vars($a); $a.z = 1; log.append($b); $b['q'] = 2;
+    log.append($a.q)
+$a = $x; $a.mine = 1; $a.__cause__ = None; log.append(vars($a)); log.append($a.__dict__ is vars($a))
 $B.__class__ = Big; log.append(type($B).__name__)
 log.append(type('Dyn', (Box,), {'shared': $n}).shared)
 log.append(isinstance($n, bool) or type($c) is bool)

@@ -4,7 +4,7 @@ generators did when they were freed: when that is depends on who refers to them.
 
 PRELUDE = """
 import abc, bisect, collections, collections.abc, contextlib, dataclasses, enum, functools, heapq
-import itertools, math, operator, typing, weakref
+import itertools, math, operator, types, typing, weakref
 import numbers as numbers_abc
 import torch
 total = 0

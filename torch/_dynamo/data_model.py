@@ -18,6 +18,15 @@ from torch._dynamo.exc import (
     raise_observed,
     unimplemented,
 )
+from torch._dynamo.operators import (
+    COMPARISONS,
+    DIVISIONS,
+    INPLACE,
+    SPECIAL,
+    SYMBOL,
+    UNARY,
+    UNARY_NAME,
+)
 from torch._dynamo.polyfills import own_class
 from torch._dynamo.text_model import TextModel
 from torch._dynamo.variables import numpy_arrays
@@ -62,83 +71,6 @@ from torch._dynamo.variables.user_defined import (
 if TYPE_CHECKING:
     from torch._dynamo.output_graph import OutputGraph
 
-# Special methods of an operator: the left operand's, the right operand's.
-_SPECIAL = {
-    operator.add: ("__add__", "__radd__"),
-    operator.sub: ("__sub__", "__rsub__"),
-    operator.mul: ("__mul__", "__rmul__"),
-    operator.truediv: ("__truediv__", "__rtruediv__"),
-    operator.floordiv: ("__floordiv__", "__rfloordiv__"),
-    operator.mod: ("__mod__", "__rmod__"),
-    operator.pow: ("__pow__", "__rpow__"),
-    divmod: ("__divmod__", "__rdivmod__"),
-    operator.matmul: ("__matmul__", "__rmatmul__"),
-    operator.and_: ("__and__", "__rand__"),
-    operator.or_: ("__or__", "__ror__"),
-    operator.xor: ("__xor__", "__rxor__"),
-    operator.lshift: ("__lshift__", "__rlshift__"),
-    operator.rshift: ("__rshift__", "__rrshift__"),
-    operator.eq: ("__eq__", "__eq__"),
-    operator.ne: ("__ne__", "__ne__"),
-    operator.lt: ("__lt__", "__gt__"),
-    operator.le: ("__le__", "__ge__"),
-    operator.gt: ("__gt__", "__lt__"),
-    operator.ge: ("__ge__", "__le__"),
-}
-INPLACE = {
-    operator.iadd: operator.add,
-    operator.isub: operator.sub,
-    operator.imul: operator.mul,
-    operator.itruediv: operator.truediv,
-    operator.ifloordiv: operator.floordiv,
-    operator.imod: operator.mod,
-    operator.ipow: operator.pow,
-    operator.imatmul: operator.matmul,
-    operator.iand: operator.and_,
-    operator.ior: operator.or_,
-    operator.ixor: operator.xor,
-    operator.ilshift: operator.lshift,
-    operator.irshift: operator.rshift,
-}
-
-
-def _by_zero(divide: Callable, one: float) -> str:
-    """What a division by zero says on this version of Python."""
-    try:
-        divide(one, one - one)
-    except ZeroDivisionError as error:
-        return str(error)
-    raise AssertionError(divide)
-
-
-# The texts of integers and with a float.
-_DIVISIONS = {
-    divide: (_by_zero(divide, 1), _by_zero(divide, 1.0))
-    for divide in (operator.truediv, operator.floordiv, operator.mod)
-}
-COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
-_UNARY = {
-    operator.neg: "__neg__",
-    operator.pos: "__pos__",
-    operator.invert: "__invert__",
-    operator.abs: "__abs__",
-    abs: "__abs__",
-}
-_UNARY_NAME = {
-    operator.neg: "unary -",
-    operator.pos: "unary +",
-    operator.invert: "unary ~",
-    operator.abs: "abs()",
-    abs: "abs()",
-}
-_SYMBOL = {
-    divmod: "divmod()",
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
-    operator.floordiv: "//", operator.mod: "%", operator.pow: "** or pow()",
-    operator.matmul: "@", operator.and_: "&", operator.or_: "|", operator.xor: "^",
-    operator.lshift: "<<", operator.rshift: ">>", operator.lt: "<", operator.le: "<=",
-    operator.gt: ">", operator.ge: ">=",
-}  # fmt: skip
 _CONCATENATED = (list, tuple, collections.deque)
 _NOT_IMPLEMENTED = object()
 # What is traced on symbolic floats; powers may be complex, remainders need the number.
@@ -327,11 +259,11 @@ class DataModel(TextModel):
         if isinstance(a, TensorVariable | SymNodeVariable) and not refused:
             return self.out.call(self, op, [a], {})
         if isinstance(a, UserDefinedObjectVariable):
-            found = a.special(self, _UNARY[op])
+            found = a.special(self, UNARY[op])
             if found is not None:
                 return found.call_function(self, [], {})
         kind = a.python_type().__name__
-        raise_error(self, TypeError, f"bad operand type for {_UNARY_NAME[op]}: {kind!r}")
+        raise_error(self, TypeError, f"bad operand type for {UNARY_NAME[op]}: {kind!r}")
 
     def binary(self, op: Callable, a: VariableTracker, b: VariableTracker) -> VariableTracker:
         """op(a, b)"""
@@ -435,9 +367,9 @@ class DataModel(TextModel):
     def _check_defined(self, op: Callable, a: VariableTracker, b: VariableTracker) -> None:
         """Numbers for which an operator raises are no case of the graph: a guard keeps them out,
         so that the program raises at its own place."""
-        if op in _DIVISIONS and not self.truth(b):
+        if op in DIVISIONS and not self.truth(b):
             floats = any(vt.python_type() is float for vt in (a, b))
-            raise_error(self, ZeroDivisionError, _DIVISIONS[op][floats])
+            raise_error(self, ZeroDivisionError, DIVISIONS[op][floats])
         if op is operator.pow and isinstance(b, SymNodeVariable):
             b.evaluate()
         elif op is operator.pow and b.value < 0 and not a.truth(self):
@@ -546,11 +478,11 @@ class DataModel(TextModel):
 
     def _refuse_operands(self, op: Callable, a: VariableTracker, b: VariableTracker) -> None:
         kinds = f"{a.python_type().__name__!r} and {b.python_type().__name__!r}"
-        symbol = _SYMBOL.get(op)
+        symbol = SYMBOL.get(op)
         if op in COMPARISONS:
             raise_error(self, TypeError, f"{symbol!r} not supported between instances of {kinds}")
         if op in INPLACE:
-            symbol = _SYMBOL[INPLACE[op]].replace(" or pow()", "") + "="
+            symbol = SYMBOL[INPLACE[op]].replace(" or pow()", "") + "="
         raise_error(self, TypeError, f"unsupported operand type(s) for {symbol}: {kinds}")
 
     def _compare_sequences(
@@ -612,7 +544,7 @@ class DataModel(TextModel):
             if found is not _NOT_IMPLEMENTED:
                 return found
             op = INPLACE[op]
-        left, right = _SPECIAL.get(op, (None, None))
+        left, right = SPECIAL.get(op, (None, None))
         if left is None:
             unimplemented("operator", f"{op}({a!r}, {b!r})", "an operator without special method")
         order = [(a, left, b), (b, right, a)]
@@ -674,7 +606,7 @@ class DataModel(TextModel):
             unimplemented("operator", f"{obj!r}.{name}", "it is implemented in C")
         if own_class.for_class(obj.cls, obj.contents.python_type(), name) is not None:
             return self._unless_declined(obj.call_contents(self, name, [other], {}))
-        for op, names in _SPECIAL.items():
+        for op, names in SPECIAL.items():
             if names[0] == name:
                 found = self._builtin_binary(op, obj.contents, inner)
                 return _NOT_IMPLEMENTED if found is None else found

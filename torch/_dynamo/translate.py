@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
+from torch._C._dynamo.eval_frame import ThreadSettings
 from torch._dynamo import compile_log, decorators
 from torch._dynamo.aliases import drop_unread
 from torch._dynamo.bytecode import program_of
@@ -591,27 +592,21 @@ def _traced(
 
 
 class _settings:
-    """Puts back the settings of the process that a trace changes."""
+    """Puts back the settings of the process that a trace changes. A trace that ends early leaves
+    levels of transforms open."""
 
     def __init__(self, out: OutputGraph) -> None:
         self.reads = out.class_reads
 
     def __enter__(self) -> None:
-        self.grad = torch.is_grad_enabled()
+        self.before = ThreadSettings((), [])
         self.outer_reads = user_defined.class_reads
         user_defined.class_reads = self.reads
-        self.depth = len(torch._C._functorch._level_kinds())
-        self.limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(decorators.recursion_limit or max(self.limit, 8000))
+        sys.setrecursionlimit(decorators.recursion_limit or max(sys.getrecursionlimit(), 8000))
 
     def __exit__(self, *error: object) -> None:
-        torch._C._set_grad_enabled(self.grad)
         user_defined.class_reads = self.outer_reads
-        sys.setrecursionlimit(self.limit)
-        # Levels of transforms that a trace opened and did not come to close.
-        for kind in reversed(torch._C._functorch._level_kinds()[self.depth :]):
-            name = "func" if kind == "functionalize" else kind
-            getattr(torch._C._functorch, f"_{name}_decrement_nesting")()
+        self.before.put_back()
 
 
 def translate(

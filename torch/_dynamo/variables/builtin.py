@@ -23,6 +23,7 @@ from torch._dynamo.exc import (
     raise_observed,
     unimplemented,
 )
+from torch._dynamo.operators import INPLACE, SPECIAL
 from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables import iter as iterators
 from torch._dynamo.variables.base import Args, KnownObjectVariable, Kwargs, VariableTracker
@@ -506,12 +507,10 @@ def _print(tx: Frame, *args: VariableTracker, **kwargs: VariableTracker) -> Vari
 
 
 def _register_operators() -> None:
-    from torch._dynamo.data_model import _SPECIAL, INPLACE
-
     def binary(op: Callable) -> Callable:
         return lambda tx, a, b: tx.binary(op, a, b)
 
-    for op in (*(op for op in _SPECIAL if op is not divmod), *INPLACE):
+    for op in (*(op for op in SPECIAL if op is not divmod), *INPLACE):
         trace_rules.register(op, binary(op))
     for op in (operator.neg, operator.pos, operator.invert, operator.not_):
         trace_rules.register(op, lambda tx, a, op=op: tx.unary(op, a))

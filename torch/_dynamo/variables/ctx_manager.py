@@ -273,8 +273,8 @@ class ErrorOnBreakVariable(ContextWrappingVariable):
         return super().call_method(tx, name, args, kwargs)
 
 
-class ProfilerContextVariable(ContextWrappingVariable):
-    """Ranges and profiles: a graph is one step to them, so they do nothing inside of one."""
+class IdleContextVariable(ContextWrappingVariable):
+    """A context that does nothing inside of a graph."""
 
     __slots__ = ()
 
@@ -287,12 +287,18 @@ class ProfilerContextVariable(ContextWrappingVariable):
         if self in tx.out.contexts:
             tx.out.contexts.remove(self)
 
+
+class ProfilerContextVariable(IdleContextVariable):
+    """Ranges and profiles: a graph is one step to them."""
+
+    __slots__ = ()
+
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         found = super().call_method(tx, name, args, kwargs)
         return self if name == "__enter__" else found
 
 
-class CatchWarningsVariable(ContextWrappingVariable):
+class CatchWarningsVariable(IdleContextVariable):
     """warnings.catch_warnings. A call that warns breaks the graph, and the code there enters the
     real one; in a trace nothing is caught."""
 
@@ -301,15 +307,6 @@ class CatchWarningsVariable(ContextWrappingVariable):
     def __init__(self, cls: type, args: Args, kwargs: Kwargs) -> None:
         super().__init__(cls, args, kwargs)
         self.gave_list = False
-
-    def enter(self, tx: Frame) -> None:
-        self.entered = True
-        tx.out.contexts.append(self)
-
-    def leave(self, tx: Frame) -> None:
-        self.entered = False
-        if self in tx.out.contexts:
-            tx.out.contexts.remove(self)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
         found = super().call_method(tx, name, args, kwargs)

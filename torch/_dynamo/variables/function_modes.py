@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import raise_error
+from torch._dynamo.operators import SPECIAL
 from torch._dynamo.source import TorchFunctionModeStackSource
 from torch._dynamo.trace_rules import INLINE, handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
@@ -204,37 +205,15 @@ def of_class(vt: VariableTracker, cls: type) -> VariableTracker:
     return made
 
 
-# Operators by the method of the right operand.
-_REFLECTED = {
-    operator.add: "__radd__",
-    operator.sub: "__rsub__",
-    operator.mul: "__rmul__",
-    operator.truediv: "__rtruediv__",
-    operator.floordiv: "__rfloordiv__",
-    operator.mod: "__rmod__",
-    operator.pow: "__rpow__",
-    operator.matmul: "__rmatmul__",
-    operator.and_: "__rand__",
-    operator.or_: "__ror__",
-    operator.xor: "__rxor__",
-    operator.lshift: "__rlshift__",
-    operator.rshift: "__rrshift__",
-    operator.lt: "__gt__",
-    operator.le: "__ge__",
-    operator.gt: "__lt__",
-    operator.ge: "__le__",
-}
-
-
 def _with_tensor_first(target: Callable | str, args: Args) -> tuple[Callable | str, Args]:
     """A call of an operator whose left operand is a number, as the method of its right operand."""
-    if isinstance(target, str) or target not in _REFLECTED or len(args) != 2:
+    if isinstance(target, str) or target not in SPECIAL or len(args) != 2:
         return target, args
     kinds = [getattr(vt, "cls", None) for vt in args]
     first, second = (isinstance(k, type) and issubclass(k, torch.Tensor) for k in kinds)
     if first or not second:
         return target, args
-    return _REFLECTED[target], [args[1], args[0]]
+    return SPECIAL[target][1], [args[1], args[0]]
 
 
 def _function(target: Callable | str) -> Callable:
