@@ -187,3 +187,14 @@ def test_without_triton_the_error_says_so():
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert "RuntimeError: torch.library.wrap_triton: Triton cannot be imported" in done.stderr
+
+
+def test_launches_with_the_same_constants_share_an_entry():
+    kernel = wrap_triton(JITFunction(lambda x, mode, table: x.add_(len(mode))))
+    x = torch.zeros(2)
+    for _ in range(3):
+        kernel[(1,)](x, "ab", None)
+        kernel[(1,)](x, "abc", None)
+        kernel[(1,)](x, "ab", [])  # no key of a table
+    assert x.tolist() == [21.0, 21.0]
+    assert len(kernel_side_table._constants) == 5

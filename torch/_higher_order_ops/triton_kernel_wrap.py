@@ -36,6 +36,7 @@ class KernelSideTable:
         self._kernels: list[object] = []
         self._numbers: dict[object, int] = {}
         self._constants: list[dict[str, Any]] = []
+        self._constant_numbers: dict[object, int] = {}
 
     def add_kernel(self, kernel: object) -> int:
         """The number of a kernel; the same for the same one."""
@@ -50,10 +51,17 @@ class KernelSideTable:
         return self._kernels[idx]
 
     def add_constant_args(self, args: dict[str, Any]) -> int:
-        """A number for arguments by name."""
+        """A number for arguments by name; the same for the same ones, so that a program that
+        launches for ever needs no more memory."""
+        key = tuple((name, type(value), value) for name, value in args.items())
         with self._lock:
-            self._constants.append(dict(args))
-            return len(self._constants) - 1
+            try:
+                known = self._constant_numbers.setdefault(key, len(self._constants))
+            except TypeError:  # values that cannot be looked up
+                known = len(self._constants)
+            if known == len(self._constants):
+                self._constants.append(dict(args))
+            return known
 
     def get_constant_args(self, idx: int) -> dict[str, Any]:
         """The arguments of a number."""
@@ -62,7 +70,8 @@ class KernelSideTable:
     def reset_table(self) -> None:
         """Forgets everything; graphs made before cannot run any more."""
         with self._lock:
-            self._kernels, self._numbers, self._constants = [], {}, []
+            self._kernels, self._numbers = [], {}
+            self._constants, self._constant_numbers = [], {}
 
 
 kernel_side_table = KernelSideTable()
