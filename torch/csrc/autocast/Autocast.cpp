@@ -168,6 +168,7 @@ void set_dtype(DeviceType device, ScalarType dtype) { state.dtype[slot(device)] 
 bool is_cache_enabled() { return state.cache_enabled; }
 void set_cache_enabled(bool enabled) { state.cache_enabled = enabled; }
 void clear_cache() { state.cache.clear(); }
+int nesting() { return state.nesting; }
 int increment_nesting() { return ++state.nesting; }
 int decrement_nesting() { return --state.nesting; }
 

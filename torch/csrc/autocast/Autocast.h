@@ -32,6 +32,7 @@ TORCH_API void set_dtype(DeviceType device, ScalarType dtype);
 TORCH_API bool is_cache_enabled();
 TORCH_API void set_cache_enabled(bool enabled);
 TORCH_API void clear_cache();
+TORCH_API int nesting();           // how many regions this thread is in
 TORCH_API int increment_nesting(); // the new depth
 TORCH_API int decrement_nesting();
 

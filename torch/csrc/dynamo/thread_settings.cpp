@@ -34,8 +34,7 @@ struct Autocast {
       out.dtype[i] = at::autocast::dtype(kAutocastDevices[i]);
     }
     out.cached = at::autocast::is_cache_enabled();
-    at::autocast::increment_nesting();
-    out.regions = at::autocast::decrement_nesting();
+    out.regions = at::autocast::nesting();
     return out;
   }
   void put_back() const {
@@ -52,10 +51,9 @@ struct Autocast {
  private:
   // Casts of weights live as long as the outermost region.
   void leave_regions() const {
-    const bool inside = at::autocast::increment_nesting() > regions + 1;
-    int left = at::autocast::decrement_nesting();
-    while (left > regions) left = at::autocast::decrement_nesting();
-    if (inside && regions == 0) at::autocast::clear_cache();
+    if (at::autocast::nesting() <= regions) return;
+    while (at::autocast::nesting() > regions) at::autocast::decrement_nesting();
+    if (regions == 0) at::autocast::clear_cache();
   }
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/inductor/inductor.h>
 
@@ -24,16 +25,6 @@ struct UntrainedObject {
   bool recorded;
 };
 UntrainedObject* as_untrained(PyObject* o) { return reinterpret_cast<UntrainedObject*>(o); }
-
-struct NoHistory {
-  explicit NoHistory(bool wanted) : before(c10::tls_autograd_state.grad_mode) {
-    if (wanted) c10::tls_autograd_state.grad_mode = false;
-  }
-  ~NoHistory() { c10::tls_autograd_state.grad_mode = before; }
-  NoHistory(const NoHistory&) = delete;
-  NoHistory& operator=(const NoHistory&) = delete;
-  bool before;
-};
 
 // How many of the outputs are wanted: the first `count`, or all.
 Py_ssize_t wanted(Py_ssize_t there, Py_ssize_t count) {
@@ -71,7 +62,7 @@ PyObject* call_untrained(PyObject* object, PyObject* const* args, size_t nargsf,
     UntrainedObject* self = as_untrained(object);
     const PyRef graph = PyRef::borrow(self->graph);
     if (!graph) raise(PyExc_ReferenceError, "UntrainedFunction: the graph was collected");
-    const NoHistory off(self->recorded);
+    const autograd::AutoGradMode mode(!self->recorded && c10::GradMode::is_enabled());
     const Py_ssize_t returns = self->returns;
     if (!self->plan) self->plan = plan_behind(graph.get(), "run").release();
     if (const PyRef plan = PyRef::borrow(self->plan)) {

@@ -205,29 +205,6 @@ class Builder {
   std::unordered_map<const Pickled*, IValue> made_;
 };
 
-PickledPtr unpickle(const serialize::ZipReader& zip, const std::string& record,
-                    const std::string& folder, std::optional<at::Device> device) {
-  std::unordered_map<std::string, Tensor> loaded;
-  return serialize::read_pickle(
-      zip.get(record),
-      [&](const Pickled& storage) -> Tensor {
-        Tensor& whole = loaded[storage.text];
-        if (whole.defined()) return whole;
-        const std::string_view bytes = zip.get(folder + "/" + storage.text);
-        const auto itemsize = static_cast<int64_t>(c10::elementSize(storage.dtype));
-        TORCH_CHECK(storage.number >= 0 &&
-                        uint64_t(storage.number) <= bytes.size() / uint64_t(itemsize),
-                    "the archive says that a storage has ", storage.number, " elements, but holds ",
-                    bytes.size(), " bytes of it");
-        whole = at::empty({storage.number}, storage.dtype);
-        if (storage.number != 0)
-          std::memcpy(whole.data_ptr(), bytes.data(), size_t(storage.number * itemsize));
-        if (device) whole = whole.to(*device);
-        return whole;
-      },
-      serialize::Objects::Allowed);
-}
-
 bool starts_with(const std::string& text, std::string_view head) {
   return text.compare(0, head.size(), head) == 0;
 }
@@ -246,7 +223,8 @@ Loaded read_archive(std::string_view file, std::optional<at::Device> device,
   for (const std::string& name : zip.names())
     if (starts_with(name, "code/") || starts_with(name, "constants"))
       code->records[name] = std::string(zip.get(name));
-  const PickledPtr constants = unpickle(zip, "constants.pkl", "constants", device);
+  const PickledPtr constants = serialize::read_record(zip, "constants.pkl", "constants", device,
+                                                      serialize::Objects::Allowed);
   TORCH_CHECK(constants->kind == Pickled::Kind::Tuple || constants->kind == Pickled::Kind::List,
               "the constants of the archive are not a list");
   const auto& records = code->records;
@@ -259,7 +237,8 @@ Loaded read_archive(std::string_view file, std::optional<at::Device> device,
   for (const PickledPtr& item : constants->items)
     values.push_back(Builder(nothing).value(*item, source::simple_type(TypeKind::Any)));
   code->unit = std::make_unique<Unit>(std::move(read), std::move(values));
-  const PickledPtr data = unpickle(zip, "data.pkl", "data", device);
+  const PickledPtr data =
+      serialize::read_record(zip, "data.pkl", "data", device, serialize::Objects::Allowed);
   TORCH_CHECK(data->kind == Pickled::Kind::Object, "the archive does not hold a module");
   const IValue root = Builder(*code->unit).value(*data, source::simple_type(TypeKind::Any));
   Object& object = need<Object>(root, "module");

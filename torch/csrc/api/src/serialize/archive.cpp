@@ -53,31 +53,9 @@ IValue value_of(const Pickled& p) {
   case Kind::Tensor:
     return IValue(p.tensor);
   case Kind::List:
-  case Kind::Tuple: {
-    const auto all = [&](Kind kind) {
-      for (const PickledPtr& item : p.items)
-        if (item->kind != kind) return false;
-      return !p.items.empty();
-    };
-    if (all(Kind::Tensor) || p.items.empty()) {
-      std::vector<Tensor> list;
-      for (const PickledPtr& item : p.items) list.push_back(item->tensor);
-      return IValue(std::move(list));
-    }
-    if (all(Kind::Int)) {
-      std::vector<int64_t> list;
-      for (const PickledPtr& item : p.items) list.push_back(item->number);
-      return IValue(std::move(list));
-    }
-    if (all(Kind::Double)) {
-      std::vector<double> list;
-      for (const PickledPtr& item : p.items) list.push_back(item->real);
-      return IValue(std::move(list));
-    }
-    std::vector<IValue> list;
-    for (const PickledPtr& item : p.items) list.push_back(value_of(*item));
-    return IValue(std::move(list));
-  }
+  case Kind::Tuple:
+    if (p.items.empty()) return IValue(std::vector<Tensor>());
+    return list_of(p.items, value_of);
   default:
     return IValue();
   }

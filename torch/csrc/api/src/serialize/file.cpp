@@ -33,17 +33,15 @@ std::string write_file(const std::function<void(PickleWriter&)>& write) {
   return zip.finish();
 }
 
-PickledPtr read_file(std::string_view file, std::optional<at::Device> device) {
-  const ZipReader zip(file);
-  TORCH_CHECK(!zip.has("byteorder") || zip.get("byteorder") == "little",
-              "archives of machines with another byte order are not supported");
+PickledPtr read_record(const ZipReader& zip, const std::string& record, const std::string& folder,
+                       std::optional<at::Device> device, Objects objects) {
   std::unordered_map<std::string, Tensor> loaded;
   return read_pickle(
-      zip.get("data.pkl"),
+      zip.get(record),
       [&](const Pickled& storage) -> Tensor {
         Tensor& whole = loaded[storage.text];
         if (whole.defined()) return whole;
-        const std::string_view bytes = zip.get("data/" + storage.text);
+        const std::string_view bytes = zip.get(folder + "/" + storage.text);
         const int64_t itemsize = c10::elementSize(storage.dtype);
         TORCH_CHECK(storage.number >= 0 && uint64_t(storage.number) <= bytes.size() / itemsize,
                     "the archive says that a storage has ", storage.number, " elements, but holds ",
@@ -54,7 +52,16 @@ PickledPtr read_file(std::string_view file, std::optional<at::Device> device) {
         if (device) whole = whole.to(*device);
         return whole;
       },
-      zip.has("constants.pkl") ? Objects::Allowed : Objects::Refused);
+      objects);
+}
+
+PickledPtr read_file(std::string_view file, std::optional<at::Device> device) {
+  const ZipReader zip(file);
+  TORCH_CHECK(!zip.has("byteorder") || zip.get("byteorder") == "little",
+              "archives of machines with another byte order are not supported");
+  const bool is_module = zip.has("constants.pkl");
+  return read_record(zip, "data.pkl", "data", device,
+                     is_module ? Objects::Allowed : Objects::Refused);
 }
 
 // Tuples and dictionaries of C++ programs. False for any other value.
@@ -80,11 +87,30 @@ namespace {
 
 using Kind = Pickled::Kind;
 
-template <class T, class Read> IValue list_of(const Pickled& p, const Read& read) {
+template <class T, class Read>
+IValue list_with(const std::vector<PickledPtr>& items, const Read& read) {
   std::vector<T> list;
-  for (const PickledPtr& item : p.items) list.push_back(read(*item));
+  list.reserve(items.size());
+  for (const PickledPtr& item : items) list.push_back(read(*item));
   return IValue(std::move(list));
 }
+
+} // namespace
+
+IValue list_of(const std::vector<PickledPtr>& items,
+               const std::function<IValue(const Pickled&)>& read) {
+  const auto all = [&](Kind kind) {
+    for (const PickledPtr& item : items)
+      if (item->kind != kind) return false;
+    return !items.empty();
+  };
+  if (all(Kind::Tensor)) return list_with<Tensor>(items, [](const Pickled& p) { return p.tensor; });
+  if (all(Kind::Int)) return list_with<int64_t>(items, [](const Pickled& p) { return p.number; });
+  if (all(Kind::Double)) return list_with<double>(items, [](const Pickled& p) { return p.real; });
+  return list_with<IValue>(items, read);
+}
+
+namespace {
 
 IValue ivalue_of(const Pickled& p, int depth = 0) {
   TORCH_CHECK(depth < 500, "the pickled value is nested too deep");
@@ -112,17 +138,8 @@ IValue ivalue_of(const Pickled& p, int depth = 0) {
       out->insert(ivalue_of(*p.items[i], depth + 1), ivalue_of(*p.items[i + 1], depth + 1), true);
     return IValue::opaque(std::move(out));
   }
-  case Kind::List: {
-    const auto all = [&](Kind kind) {
-      for (const PickledPtr& item : p.items)
-        if (item->kind != kind) return false;
-      return !p.items.empty();
-    };
-    if (all(Kind::Tensor)) return list_of<Tensor>(p, [](const Pickled& q) { return q.tensor; });
-    if (all(Kind::Int)) return list_of<int64_t>(p, [](const Pickled& q) { return q.number; });
-    if (all(Kind::Double)) return list_of<double>(p, [](const Pickled& q) { return q.real; });
-    return list_of<IValue>(p, [&](const Pickled& q) { return ivalue_of(q, depth + 1); });
-  }
+  case Kind::List:
+    return list_of(p.items, [&](const Pickled& q) { return ivalue_of(q, depth + 1); });
   default:
     throw c10::Error("pickle_load: the file has a value that a C++ program cannot hold; numbers, "
                      "texts, tensors, lists, tuples and dictionaries can be read");

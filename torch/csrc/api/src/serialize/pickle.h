@@ -13,6 +13,8 @@
 
 namespace torch::serialize {
 
+class ZipReader; // see torch/csrc/utils/zip.h
+
 // An object in a pickle.
 struct Pickled {
   enum class Kind {
@@ -84,6 +86,12 @@ PickledPtr read_pickle(std::string_view bytes,
 
 // Writes tuples and dictionaries of C++ programs. False for any other value.
 bool write_container(PickleWriter& pickle, const at::IValue& value);
+// A list of one kind of numbers or of tensors where the items are that, else of what `read` gives.
+at::IValue list_of(const std::vector<PickledPtr>& items,
+                   const std::function<at::IValue(const Pickled&)>& read);
+// What a pickle of a zip archive holds; the bytes of its storages are records of a folder.
+PickledPtr read_record(const ZipReader& zip, const std::string& record, const std::string& folder,
+                       std::optional<at::Device> device, Objects objects);
 // A file as torch.save writes it, of what `write` puts into its pickle.
 std::string write_file(const std::function<void(PickleWriter&)>& write);
 // What such a file holds, or one that a C++ program of PyTorch saved: there it is an Object with
