@@ -18,7 +18,7 @@ def _indexed(device: torch.device | str | int | None) -> torch.device:
 
 def _device_of(kind: int, index: int | None) -> torch.device:
     """The device by the numbers that C++ has for it."""
-    names = {number: name for name, number in _NUMBERS.items()}
+    names = {number: name for name, number in KINDS.items()}
     name = names[kind] if kind in names else _C._get_privateuse1_backend_name()
     return torch.device(name) if index is None or index < 0 else torch.device(name, index)
 
@@ -57,7 +57,7 @@ class Stream(torch.Stream):
     @property
     def device_type(self) -> int:
         """The number of the kind of device."""
-        return _NUMBERS.get(self._device.type, _PRIVATE_KIND)
+        return KINDS.get(self._device.type, _PRIVATE_KIND)
 
     @property
     def stream_id(self) -> int:
@@ -184,4 +184,4 @@ def for_accelerator(name: str, args: tuple, kwargs: dict | None) -> Stream | Eve
 
 # Kinds of devices as C++ numbers them. The one left to other packages may have any name.
 _PRIVATE_KIND = 20
-_NUMBERS = {"maia": 8, "xla": 9, "xpu": 12, "hpu": 15, "ve": 16, "lazy": 17, "ipu": 18, "mtia": 19}
+KINDS = {"maia": 8, "xla": 9, "xpu": 12, "hpu": 15, "ve": 16, "lazy": 17, "ipu": 18, "mtia": 19}

@@ -29,7 +29,9 @@ __all__ = [
 
 def _other_kind() -> str | None:
     """The kind of device that another package brings, or None."""
-    kinds = (torch._C._get_privateuse1_backend_name(), "mtia", "maia", "xpu", "hpu", "xla", "ipu")
+    from torch._backend_streams import KINDS
+
+    kinds = (torch._C._get_privateuse1_backend_name(), *KINDS)
     return next((kind for kind in kinds if torch._C._backend_exists(kind)), None)
 
 

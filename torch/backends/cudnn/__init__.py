@@ -26,7 +26,6 @@ _KEPT: dict[str, _Setting] = {
     "allow_tf32": True,
     "depthwise_kernel": "auto",
 }
-_SETTINGS = (*tuple(_KEPT)[:-1], "fp32_precision", "depthwise_kernel")
 _FUNCTIONS = {
     "enabled": "_{}_cudnn_enabled",
     "benchmark": "_{}_cudnn_benchmark",
@@ -34,6 +33,7 @@ _FUNCTIONS = {
     "deterministic": "_{}_cudnn_deterministic",
     "allow_tf32": "_{}_cudnn_allow_tf32",
 }
+_SETTINGS = (*_FUNCTIONS, "fp32_precision", "depthwise_kernel")
 _READ: dict[str, Callable[[], _Setting]] = {}
 _WRITE: dict[str, Callable[[object], None]] = {}
 if hasattr(_C, "_cudnn_version"):

@@ -14,14 +14,14 @@ template <size_t N> void add_entries(Builtins& out, const Entry (&table)[N]) {
   for (const Entry& entry : table) out.push_back({entry.schema, entry.fn});
 }
 // Builtins that have short forms (see fast.h).
-IValue list_item(IValue* a, size_t count);     // list[i]
-IValue list_set_item(IValue* a, size_t count); // list[i] = v
-IValue list_append(IValue* a, size_t count);
-IValue list_length(IValue* a, size_t count);
-IValue dict_item(IValue* a, size_t count);     // dict[key]
-IValue dict_set_item(IValue* a, size_t count); // dict[key] = v
-IValue dict_contains(IValue* a, size_t count);
-IValue not_of(IValue* a, size_t count);
+IValue list_item(const IValue* a, size_t count);     // list[i]
+IValue list_set_item(const IValue* a, size_t count); // list[i] = v
+IValue list_append(const IValue* a, size_t count);
+IValue list_length(const IValue* a, size_t count);
+IValue dict_item(const IValue* a, size_t count);     // dict[key]
+IValue dict_set_item(const IValue* a, size_t count); // dict[key] = v
+IValue dict_contains(const IValue* a, size_t count);
+IValue not_of(const IValue* a, size_t count);
 // The elements of n that a slice of Python chooses; start, end and step may be None.
 struct SliceRange {
   int64_t start, step, count;

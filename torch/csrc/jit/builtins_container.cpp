@@ -10,28 +10,30 @@
 
 namespace torch::jit {
 
-IValue list_item(IValue* a, size_t) {
+IValue list_item(const IValue* a, size_t) {
   return list_get(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
 }
-IValue list_set_item(IValue* a, size_t) {
+IValue list_set_item(const IValue* a, size_t) {
   list_set(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"), a[2]);
   return a[0];
 }
-IValue list_append(IValue* a, size_t) {
+IValue list_append(const IValue* a, size_t) {
   list_push(a[0], a[1]);
   return a[0];
 }
-IValue list_length(IValue* a, size_t) { return IValue(static_cast<int64_t>(list_size(a[0]))); }
-IValue dict_item(IValue* a, size_t) {
+IValue list_length(const IValue* a, size_t) {
+  return IValue(static_cast<int64_t>(list_size(a[0])));
+}
+IValue dict_item(const IValue* a, size_t) {
   const IValue* found = need<Dict>(a[0], "dictionary").find(a[1]);
   if (!found) throw c10::IndexError(c10::str("KeyError: ", value_text(a[1], true)));
   return *found;
 }
-IValue dict_set_item(IValue* a, size_t) {
+IValue dict_set_item(const IValue* a, size_t) {
   need<Dict>(a[0], "dictionary").set(a[1], a[2]);
   return IValue();
 }
-IValue dict_contains(IValue* a, size_t) {
+IValue dict_contains(const IValue* a, size_t) {
   return IValue(need<Dict>(a[0], "dictionary").find(a[1]) != nullptr);
 }
 
@@ -141,12 +143,12 @@ constexpr Entry kLists[] = {
     {"aten::len.t(t[] a) -> int", list_length},
     {"aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", list_append},
     {"aten::extend.t(t[](a!) self, t[] other) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        append_all(a[0], a[1]);
        return nothing();
      }},
     {"aten::insert.t(t[](a!) self, int idx, t(b -> *) el) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const int64_t n = size_of(a[0]);
        int64_t i = a[1].toInt();
        if (i < 0) i += n;
@@ -154,7 +156,7 @@ constexpr Entry kLists[] = {
        return nothing();
      }},
     {"aten::pop.t(t[](a!) self, int idx=-1) -> t(*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const size_t n = list_size(a[0]);
        TORCH_CHECK_INDEX(n > 0, "pop from empty list");
        const size_t i = checked_index(a[1].toInt(), n, "pop");
@@ -163,71 +165,71 @@ constexpr Entry kLists[] = {
        return item;
      }},
     {"aten::Delete.t(t[](a!) self, int idx) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        list_erase(a[0], checked_index(a[1].toInt(), list_size(a[0]), "list"));
        return nothing();
      }},
     {"aten::remove.t(t[](a!) self, t el) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const int64_t i = find_item(a[0], a[1]);
        TORCH_CHECK_VALUE(i >= 0, "list.remove(x): x not in list");
        list_erase(a[0], size_t(i));
        return nothing();
      }},
     {"aten::index.list_t(t[] self, t el) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const int64_t i = find_item(a[0], a[1]);
        TORCH_CHECK_VALUE(i >= 0, "'", value_text(a[1]), "' is not in list");
        return IValue(i);
      }},
     {"aten::count.t(t[] self, t el) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        int64_t n = 0;
        for (const IValue& item : items_of(a[0])) n += values_equal(item, a[1]);
        return IValue(n);
      }},
     {"aten::clear.t(t[](a!) self) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        list_resize(a[0], 0);
        return nothing();
      }},
     {"aten::reverse.t(t[](a!) self) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        visit_list(a[0], [](auto& v) { std::reverse(v.begin(), v.end()); });
        return nothing();
      }},
     {"aten::sort.t(t[](a!) self, bool reverse=False) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        sort_list(a[0], a[1].toBool());
        return nothing();
      }},
     {"aten::sorted.t(t[](a) input) -> t[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        IValue sorted = copy_of(a[0]);
        sort_list(sorted, false);
        return sorted;
      }},
-    {"aten::copy.t(t[](a) self) -> t[]", [](IValue* a, size_t) { return copy_of(a[0]); }},
-    {"aten::list.t(t[] l) -> t[]", [](IValue* a, size_t) { return copy_of(a[0]); }},
+    {"aten::copy.t(t[](a) self) -> t[]", [](const IValue* a, size_t) { return copy_of(a[0]); }},
+    {"aten::list.t(t[] l) -> t[]", [](const IValue* a, size_t) { return copy_of(a[0]); }},
     {"aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)", list_set_item},
     {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)", list_item},
     {"aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return slice_of(a[0], slice_range(size_of(a[0]), a[1], a[2], a[3]));
      }},
     {"aten::add.t(t[] a, t[] b) -> t[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        IValue both = copy_of(a[0]);
        append_all(both, a[1]);
        return both;
      }},
     {"aten::add_.t(t[](a!) self, t[] b) -> t[](a!)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        append_all(a[0], a[1]);
        return a[0];
      }},
     {"aten::mul.left_t(t[] l, int n) -> t[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        IValue out = new_list_like(a[0]);
        const int64_t n = std::max<int64_t>(a[1].toInt(), 0);
        TORCH_CHECK(n == 0 || list_size(a[0]) <= (size_t(1) << 32) / size_t(n), "list is too long");
@@ -235,57 +237,57 @@ constexpr Entry kLists[] = {
        return out;
      }},
     {"aten::eq.t_list(t[] a, t[] b) -> bool",
-     [](IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
+     [](const IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
     {"aten::ne.t_list(t[] a, t[] b) -> bool",
-     [](IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
+     [](const IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
     {"aten::__contains__.t_list(t[] l, t item) -> bool",
-     [](IValue* a, size_t) { return IValue(find_item(a[0], a[1]) >= 0); }},
+     [](const IValue* a, size_t) { return IValue(find_item(a[0], a[1]) >= 0); }},
     {"prim::min.self_t(t[] self) -> t",
-     [](IValue* a, size_t) { return extreme(a[0], false, "min"); }},
+     [](const IValue* a, size_t) { return extreme(a[0], false, "min"); }},
     {"prim::max.self_t(t[] self) -> t",
-     [](IValue* a, size_t) { return extreme(a[0], true, "max"); }},
+     [](const IValue* a, size_t) { return extreme(a[0], true, "max"); }},
     {"prim::min.t_list(t[] l, t[] r) -> t[]",
-     [](IValue* a, size_t) { return less(a[1], a[0]) ? a[1] : a[0]; }},
+     [](const IValue* a, size_t) { return less(a[1], a[0]) ? a[1] : a[0]; }},
     {"prim::max.t_list(t[] l, t[] r) -> t[]",
-     [](IValue* a, size_t) { return less(a[0], a[1]) ? a[1] : a[0]; }},
+     [](const IValue* a, size_t) { return less(a[0], a[1]) ? a[1] : a[0]; }},
     {"aten::all.int(int[] self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto& v = a[0].toIntList();
        return IValue(std::all_of(v.begin(), v.end(), [](int64_t x) { return x != 0; }));
      }},
     {"aten::all.float(float[] self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto v = a[0].toDoubleList();
        return IValue(std::all_of(v.begin(), v.end(), [](double x) { return x != 0; }));
      }},
     {"aten::all.bool(bool[] self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto v = a[0].toBoolList();
        return IValue(std::all_of(v.begin(), v.end(), [](bool x) { return x; }));
      }},
     {"aten::any.bool(bool[] self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto v = a[0].toBoolList();
        return IValue(std::any_of(v.begin(), v.end(), [](bool x) { return x; }));
      }},
     {"aten::any.int(int[] self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto& v = a[0].toIntList();
        return IValue(std::any_of(v.begin(), v.end(), [](int64_t x) { return x != 0; }));
      }},
     {"aten::any.float(float[] self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto v = a[0].toDoubleList();
        return IValue(std::any_of(v.begin(), v.end(), [](double x) { return x != 0; }));
      }},
     {"aten::any.str(str[] self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto& v = a[0].toList();
        return IValue(std::any_of(v.begin(), v.end(),
                                  [](const IValue& x) { return !x.toStringRef().empty(); }));
      }},
     {"aten::sum.complex(complex[] self) -> complex",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::complex<double> total = 0;
        for (size_t i = 0; i < list_size(a[0]); ++i) {
          const auto v = list_get(a[0], i).toComplexDouble();
@@ -294,19 +296,19 @@ constexpr Entry kLists[] = {
        return IValue(c10::complex<double>(total.real(), total.imag()));
      }},
     {"aten::sum.int(int[] self) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        uint64_t total = 0;
        for (const int64_t v : a[0].toIntList()) total += uint64_t(v);
        return IValue(int64_t(total));
      }},
     {"aten::sum.float(float[] self) -> float",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        double total = 0;
        for (const double v : a[0].toDoubleList()) total += v;
        return IValue(total);
      }},
     {"aten::__range_length(int lo, int hi, int step) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const int64_t lo = a[0].toInt(), hi = a[1].toInt(), step = a[2].toInt();
        TORCH_CHECK(step != 0, "range() arg 3 must not be zero");
        if (step > 0 ? lo >= hi : lo <= hi) return IValue(int64_t(0));
@@ -314,12 +316,12 @@ constexpr Entry kLists[] = {
        return IValue(int64_t((span - 1) / (step > 0 ? uint64_t(step) : -uint64_t(step)) + 1));
      }},
     {"aten::__derive_index(int index, int start, int step) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(
            int64_t(uint64_t(a[1].toInt()) + uint64_t(a[0].toInt()) * uint64_t(a[2].toInt())));
      }},
     {"prim::rangelist(int n) -> int[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::vector<int64_t> v;
        for (int64_t i = 0; i < a[0].toInt(); ++i) v.push_back(i);
        return IValue(std::move(v));
@@ -358,41 +360,41 @@ IValue copy_dict(const Dict& dict) {
 
 constexpr Entry kDicts[] = {
     {"aten::len.Dict(Dict(k, t) self) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(dict_of(a[0]).size())); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(dict_of(a[0]).size())); }},
     {"aten::__getitem__.Dict(Dict(k, t) self, k key) -> t(*)", dict_item},
     {"aten::_set_item.Dict(Dict(k, t)(a!) l, k(b -> *) idx, t(c -> *) v) -> ()", dict_set_item},
     {"aten::__contains__.Dict(Dict(k, t) dict, k key) -> bool", dict_contains},
     {"aten::get.default(Dict(k, t) self, k key, t default_value) -> t(*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const IValue* found = dict_of(a[0]).find(a[1]);
        return found ? *found : a[2];
      }},
     {"aten::get.Dict(Dict(k, t) self, k key) -> t(*)?",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const IValue* found = dict_of(a[0]).find(a[1]);
        return found ? *found : IValue();
      }},
     {"aten::setdefault.Dict(Dict(k, t)(a!) self, k(b -> *) key, t(c -> *) default_value) -> t(*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        Dict& dict = dict_of(a[0]);
        if (!dict.find(a[1])) dict.set(a[1], a[2]);
        return lookup(dict, a[1]);
      }},
     {"aten::pop.Dict(Dict(k, t)(a!) self, k key) -> t(*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        IValue value = lookup(dict_of(a[0]), a[1]);
        dict_of(a[0]).erase(a[1]);
        return value;
      }},
     {"aten::pop.Dict_default(Dict(k, t)(a!) self, k key, t default_value) -> t(*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const IValue* found = dict_of(a[0]).find(a[1]);
        IValue value = found ? *found : a[2];
        dict_of(a[0]).erase(a[1]);
        return value;
      }},
     {"aten::popitem.Dict(Dict(k, t)(a!) self) -> ((k, t))",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        Dict& dict = dict_of(a[0]);
        TORCH_CHECK_INDEX(dict.size() > 0, "popitem(): dictionary is empty");
        const std::pair<IValue, IValue> entry = dict.last();
@@ -400,39 +402,39 @@ constexpr Entry kDicts[] = {
        return make_tuple({entry.first, entry.second});
      }},
     {"aten::Delete.Dict(Dict(k, t)(a!) self, k key) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        lookup(dict_of(a[0]), a[1]);
        dict_of(a[0]).erase(a[1]);
        return nothing();
      }},
     {"aten::clear.Dict(Dict(k, t)(a!) self) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        dict_of(a[0]).clear();
        return nothing();
      }},
     {"aten::update.Dict(Dict(k, t)(a!) self, Dict(k, t)(a!) to_add) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        // Into itself it changes nothing.
        if (a[0].ref.get() == a[1].ref.get()) return nothing();
        for (const auto& [key, value] : dict_of(a[1])) dict_of(a[0]).set(key, value);
        return nothing();
      }},
     {"aten::keys.Dict(Dict(k, t) self) -> k[](*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::vector<IValue> items;
        items.reserve(dict_of(a[0]).size());
        for (const auto& entry : dict_of(a[0])) items.push_back(entry.first);
        return list_of(items);
      }},
     {"aten::values.Dict(Dict(k, t) self) -> t[](*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::vector<IValue> items;
        items.reserve(dict_of(a[0]).size());
        for (const auto& entry : dict_of(a[0])) items.push_back(entry.second);
        return list_of(items);
      }},
     {"aten::items.Dict(Dict(k, t) self) -> ((k, t)[])",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::vector<IValue> items;
        items.reserve(dict_of(a[0]).size());
        for (const auto& entry : dict_of(a[0]))
@@ -440,11 +442,11 @@ constexpr Entry kDicts[] = {
        return IValue(std::move(items));
      }},
     {"aten::copy.Dict(Dict(k, t)(a) self) -> Dict(k, t)",
-     [](IValue* a, size_t) { return copy_dict(dict_of(a[0])); }},
+     [](const IValue* a, size_t) { return copy_dict(dict_of(a[0])); }},
     {"aten::dict.Dict(Dict(k, t)(a) self) -> Dict(k, t)",
-     [](IValue* a, size_t) { return copy_dict(dict_of(a[0])); }},
+     [](const IValue* a, size_t) { return copy_dict(dict_of(a[0])); }},
     {"aten::dict.items((k, t)[] inputs) -> Dict(k, t)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        auto dict = c10::make_intrusive<Dict>();
        for (const IValue& pair : items_of(a[0])) {
          const auto& items = need<Tuple>(pair, "tuple").items;
@@ -453,42 +455,45 @@ constexpr Entry kDicts[] = {
        return IValue::opaque(std::move(dict));
      }},
     {"aten::eq.Dict(Dict(k, t) a, Dict(k, t) b) -> bool",
-     [](IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
+     [](const IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
     {"aten::ne.Dict(Dict(k, t) a, Dict(k, t) b) -> bool",
-     [](IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
+     [](const IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
 };
 
 void add_dicts(Builtins& out) { add_entries(out, kDicts); }
 
 constexpr Entry kIdentity[] = {
     {"aten::__is__(t1 self, t2 obj) -> bool",
-     [](IValue* a, size_t) { return IValue(same_object(a[0], a[1])); }},
+     [](const IValue* a, size_t) { return IValue(same_object(a[0], a[1])); }},
     {"aten::__isnot__(t1 self, t2 obj) -> bool",
-     [](IValue* a, size_t) { return IValue(!same_object(a[0], a[1])); }},
-    {"prim::unchecked_cast(t x) -> t", [](IValue* a, size_t) { return a[0]; }},
-    {"prim::Uninitialized() -> Any", [](IValue*, size_t) { return IValue(); }},
+     [](const IValue* a, size_t) { return IValue(!same_object(a[0], a[1])); }},
+    {"prim::unchecked_cast(t x) -> t", [](const IValue* a, size_t) { return a[0]; }},
+    {"prim::Uninitialized() -> Any", [](const IValue*, size_t) { return IValue(); }},
     {"aten::_unwrap_optional(t(a)? optional) -> t(a)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        TORCH_CHECK(!a[0].isNone(), "Unwrapping null optional");
        return a[0];
      }},
     {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)",
-     [](IValue* a, size_t) { return a[0]; }},
+     [](const IValue* a, size_t) { return a[0]; }},
     {"aten::hash.generic(t value) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(ValueHash()(a[0]) >> 1)); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(ValueHash()(a[0]) >> 1)); }},
     {"prim::id(Any x) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(reinterpret_cast<intptr_t>(a[0].ref.get()))); }},
+     [](const IValue* a, size_t) {
+       return IValue(int64_t(reinterpret_cast<intptr_t>(a[0].ref.get())));
+     }},
     {"prim::EnumName(AnyEnumType enum) -> str",
-     [](IValue* a, size_t) { return IValue(need<EnumValue>(a[0], "enum").name); }},
+     [](const IValue* a, size_t) { return IValue(need<EnumValue>(a[0], "enum").name); }},
     {"prim::EnumValue(AnyEnumType enum) -> Any",
-     [](IValue* a, size_t) { return need<EnumValue>(a[0], "enum").value; }},
+     [](const IValue* a, size_t) { return need<EnumValue>(a[0], "enum").value; }},
     {"aten::eq.tuple(Any a, Any b) -> bool",
-     [](IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
+     [](const IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
     {"aten::ne.tuple(Any a, Any b) -> bool",
-     [](IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
-    {"prim::awaitable_nowait(t a) -> Any", [](IValue* a, size_t) { return make<Future>(a[0]); }},
+     [](const IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }},
+    {"prim::awaitable_nowait(t a) -> Any",
+     [](const IValue* a, size_t) { return make<Future>(a[0]); }},
     {"aten::wait(Future(t) self) -> t",
-     [](IValue* a, size_t) { return need<Future>(a[0], "future").wait(); }},
+     [](const IValue* a, size_t) { return need<Future>(a[0], "future").wait(); }},
 };
 
 void add_identity(Builtins& out) { add_entries(out, kIdentity); }

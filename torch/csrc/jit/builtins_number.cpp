@@ -49,7 +49,7 @@ double float_mod(double a, double b) {
 }
 
 #define ARITHMETIC(name, on_int, on_real, on_complex)                                              \
-  IValue name(IValue* a, size_t) {                                                                 \
+  IValue name(const IValue* a, size_t) {                                                           \
     if (integral(a[0]) && integral(a[1])) {                                                        \
       const int64_t x = a[0].bits.i, y = a[1].bits.i;                                              \
       return IValue(on_int);                                                                       \
@@ -68,52 +68,52 @@ ARITHMETIC(floordiv, floor_div(x, y), (need_divisor(y != 0), std::floor(x / y)),
 ARITHMETIC(remainder, floor_mod(x, y), float_mod(x, y), x - std::floor((x / y).real()) * y)
 #undef ARITHMETIC
 
-IValue div(IValue* a, size_t) {
+IValue div(const IValue* a, size_t) {
   if (complex(a[0]) || complex(a[1])) return from_complex(as_complex(a[0]) / as_complex(a[1]));
   const double y = real(a[1]);
   need_divisor(y != 0);
   return IValue(real(a[0]) / y);
 }
-IValue power(IValue* a, size_t) {
+IValue power(const IValue* a, size_t) {
   if (complex(a[0]) || complex(a[1]))
     return from_complex(std::pow(as_complex(a[0]), as_complex(a[1])));
   return IValue(std::pow(real(a[0]), real(a[1])));
 }
-IValue power_int(IValue* a, size_t) {
+IValue power_int(const IValue* a, size_t) {
   int64_t base = a[0].toInt(), exponent = a[1].toInt(), out = 1;
   TORCH_CHECK(exponent >= 0, "Integers to negative integer powers are not allowed");
   for (; exponent; exponent >>= 1, base = wrap_mul(base, base))
     if (exponent & 1) out = wrap_mul(out, base);
   return IValue(out);
 }
-IValue negate(IValue* a, size_t) {
+IValue negate(const IValue* a, size_t) {
   if (integral(a[0])) return IValue(wrap_sub(0, a[0].bits.i));
   if (complex(a[0])) return from_complex(-as_complex(a[0]));
   return IValue(-real(a[0]));
 }
-IValue absolute(IValue* a, size_t) {
+IValue absolute(const IValue* a, size_t) {
   if (integral(a[0])) return IValue(a[0].bits.i < 0 ? wrap_sub(0, a[0].bits.i) : a[0].bits.i);
   if (complex(a[0])) return IValue(std::abs(as_complex(a[0])));
   return IValue(std::fabs(real(a[0])));
 }
-IValue eq(IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }
-IValue ne(IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }
+IValue eq(const IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }
+IValue ne(const IValue* a, size_t) { return IValue(!values_equal(a[0], a[1])); }
 bool unordered(const IValue& v) { return v.tag == Tag::Double && std::isnan(v.bits.d[0]); }
-IValue lt(IValue* a, size_t) { return IValue(less(a[0], a[1])); }
-IValue gt(IValue* a, size_t) { return IValue(less(a[1], a[0])); }
-IValue le(IValue* a, size_t) {
+IValue lt(const IValue* a, size_t) { return IValue(less(a[0], a[1])); }
+IValue gt(const IValue* a, size_t) { return IValue(less(a[1], a[0])); }
+IValue le(const IValue* a, size_t) {
   return IValue(!unordered(a[0]) && !unordered(a[1]) && !less(a[1], a[0]));
 }
-IValue ge(IValue* a, size_t) {
+IValue ge(const IValue* a, size_t) {
   return IValue(!unordered(a[0]) && !unordered(a[1]) && !less(a[0], a[1]));
 }
 IValue widen(const IValue& chosen, const IValue& other) {
   return integral(chosen) && other.tag == Tag::Double ? IValue(real(chosen)) : chosen;
 }
-IValue smaller(IValue* a, size_t) {
+IValue smaller(const IValue* a, size_t) {
   return less(a[1], a[0]) ? widen(a[1], a[0]) : widen(a[0], a[1]);
 }
-IValue larger(IValue* a, size_t) {
+IValue larger(const IValue* a, size_t) {
   return less(a[0], a[1]) ? widen(a[1], a[0]) : widen(a[0], a[1]);
 }
 
@@ -142,7 +142,7 @@ bool has_complex(const Combination& c) {
 
 } // namespace
 
-IValue not_of(IValue* a, size_t) { return IValue(!a[0].toBool()); }
+IValue not_of(const IValue* a, size_t) { return IValue(!a[0].toBool()); }
 
 Fast fast_op_of(BuiltinFn builtin) {
   constexpr std::pair<BuiltinFn, Fast> kOps[] = {
@@ -197,7 +197,7 @@ const Family kFamilies[] = {
 };
 
 using RealFn = double (*)(double);
-template <RealFn f> IValue real_function(IValue* a, size_t) { return IValue(f(real(a[0]))); }
+template <RealFn f> IValue real_function(const IValue* a, size_t) { return IValue(f(real(a[0]))); }
 double degrees(double x) { return x * 180.0 / M_PI; }
 double radians(double x) { return x * M_PI / 180.0; }
 double checked_log(double x) {
@@ -230,9 +230,9 @@ const Unary kUnary[] = {
 };
 
 void add_rounding(Builtins& out) {
-  auto floor = [](IValue* a, size_t) { return IValue(int64_t(std::floor(real(a[0])))); };
-  auto ceil = [](IValue* a, size_t) { return IValue(int64_t(std::ceil(real(a[0])))); };
-  auto round = [](IValue* a, size_t) { return IValue(std::nearbyint(real(a[0]))); };
+  auto floor = [](const IValue* a, size_t) { return IValue(int64_t(std::floor(real(a[0])))); };
+  auto ceil = [](const IValue* a, size_t) { return IValue(int64_t(std::ceil(real(a[0])))); };
+  auto round = [](const IValue* a, size_t) { return IValue(std::nearbyint(real(a[0]))); };
   for (const char* type : {"int", "float", "Scalar"}) {
     const std::string dot = type[0] == 'S' ? ".Scalar" : c10::str(".", type);
     out.push_back({c10::str("aten::floor", dot, "(", type, " a) -> int"), floor});
@@ -256,18 +256,21 @@ void add_bits(Builtins& out) {
   };
   static auto keep = typed;
   const Bit bits[] = {
-      {"__and__", [](IValue* a, size_t) { return keep(a[0], a[0].bits.i & a[1].bits.i); }, true},
-      {"__or__", [](IValue* a, size_t) { return keep(a[0], a[0].bits.i | a[1].bits.i); }, true},
-      {"__xor__", [](IValue* a, size_t) { return keep(a[0], a[0].bits.i ^ a[1].bits.i); }, true},
+      {"__and__", [](const IValue* a, size_t) { return keep(a[0], a[0].bits.i & a[1].bits.i); },
+       true},
+      {"__or__", [](const IValue* a, size_t) { return keep(a[0], a[0].bits.i | a[1].bits.i); },
+       true},
+      {"__xor__", [](const IValue* a, size_t) { return keep(a[0], a[0].bits.i ^ a[1].bits.i); },
+       true},
       {"__lshift__",
-       [](IValue* a, size_t) {
+       [](const IValue* a, size_t) {
          const int64_t n = a[1].toInt();
          TORCH_CHECK_VALUE(n >= 0, "negative shift count");
          return IValue(n > 63 ? int64_t(0) : int64_t(uint64_t(a[0].toInt()) << n));
        },
        false},
       {"__rshift__",
-       [](IValue* a, size_t) {
+       [](const IValue* a, size_t) {
          const int64_t n = a[1].toInt();
          TORCH_CHECK_VALUE(n >= 0, "negative shift count");
          return IValue(a[0].toInt() >> (n > 63 ? 63 : n));
@@ -280,12 +283,12 @@ void add_bits(Builtins& out) {
       out.push_back({c10::str("aten::", bit.name, ".bool(bool a, bool b) -> bool"), bit.fn});
   }
   out.push_back({"aten::real.complex(complex a) -> float",
-                 [](IValue* a, size_t) { return IValue(a[0].toComplexDouble().real_); }});
+                 [](const IValue* a, size_t) { return IValue(a[0].toComplexDouble().real_); }});
   out.push_back({"aten::imag.complex(complex a) -> float",
-                 [](IValue* a, size_t) { return IValue(a[0].toComplexDouble().imag_); }});
+                 [](const IValue* a, size_t) { return IValue(a[0].toComplexDouble().imag_); }});
   out.push_back({"aten::__not__(bool self) -> bool", not_of});
   out.push_back({"aten::bitwise_not.int(int self) -> int",
-                 [](IValue* a, size_t) { return IValue(~a[0].toInt()); }});
+                 [](const IValue* a, size_t) { return IValue(~a[0].toInt()); }});
 }
 
 template <class F> void add_complex(Builtins& out, const char* name, const char* result, F fn) {
@@ -293,7 +296,7 @@ template <class F> void add_complex(Builtins& out, const char* name, const char*
 }
 #define COMPLEX_FUNCTION(name)                                                                     \
   add_complex(out, #name, "complex",                                                               \
-              [](IValue* a, size_t) { return from_complex(std::name(as_complex(a[0]))); })
+              [](const IValue* a, size_t) { return from_complex(std::name(as_complex(a[0]))); })
 void add_complex_math(Builtins& out) {
   COMPLEX_FUNCTION(log);
   COMPLEX_FUNCTION(log10);
@@ -312,23 +315,24 @@ void add_complex_math(Builtins& out) {
   COMPLEX_FUNCTION(acosh);
   COMPLEX_FUNCTION(atanh);
   add_complex(out, "angle", "float",
-              [](IValue* a, size_t) { return IValue(std::arg(as_complex(a[0]))); });
-  add_complex(out, "isnan", "bool", [](IValue* a, size_t) {
+              [](const IValue* a, size_t) { return IValue(std::arg(as_complex(a[0]))); });
+  add_complex(out, "isnan", "bool", [](const IValue* a, size_t) {
     const Complex v = as_complex(a[0]);
     return IValue(std::isnan(v.real()) || std::isnan(v.imag()));
   });
-  add_complex(out, "isinf", "bool", [](IValue* a, size_t) {
+  add_complex(out, "isinf", "bool", [](const IValue* a, size_t) {
     const Complex v = as_complex(a[0]);
     return IValue(std::isinf(v.real()) || std::isinf(v.imag()));
   });
-  add_complex(out, "isfinite", "bool", [](IValue* a, size_t) {
+  add_complex(out, "isfinite", "bool", [](const IValue* a, size_t) {
     const Complex v = as_complex(a[0]);
     return IValue(std::isfinite(v.real()) && std::isfinite(v.imag()));
   });
-  out.push_back({"aten::polar.float(float abs, float angle) -> complex", [](IValue* a, size_t) {
-                   const double r = real(a[0]), phi = real(a[1]);
-                   return from_complex(Complex(r * std::cos(phi), r * std::sin(phi)));
-                 }});
+  out.push_back(
+      {"aten::polar.float(float abs, float angle) -> complex", [](const IValue* a, size_t) {
+         const double r = real(a[0]), phi = real(a[1]);
+         return from_complex(Complex(r * std::cos(phi), r * std::sin(phi)));
+       }});
 }
 #undef COMPLEX_FUNCTION
 
@@ -336,52 +340,55 @@ void add_math(Builtins& out) {
   auto pair = [](IValue a, IValue b) { return make_tuple({std::move(a), std::move(b)}); };
   static auto both = pair;
   for (const char* t : {"int", "float"}) {
-    out.push_back({c10::str("aten::divmod.", t, "(", t, " x, ", t, " y) -> (", t, ", ", t, ")"),
-                   [](IValue* a, size_t n) { return both(floordiv(a, n), remainder(a, n)); }});
+    out.push_back(
+        {c10::str("aten::divmod.", t, "(", t, " x, ", t, " y) -> (", t, ", ", t, ")"),
+         [](const IValue* a, size_t n) { return both(floordiv(a, n), remainder(a, n)); }});
     const std::string two = c10::str(".", t, "(", t, " a, ", t, " b) -> float");
-    out.push_back({"aten::fmod" + two,
-                   [](IValue* a, size_t) { return IValue(std::fmod(real(a[0]), real(a[1]))); }});
-    out.push_back({"aten::atan2" + two,
-                   [](IValue* a, size_t) { return IValue(std::atan2(real(a[0]), real(a[1]))); }});
-    out.push_back({"aten::copysign" + two, [](IValue* a, size_t) {
+    out.push_back({"aten::fmod" + two, [](const IValue* a, size_t) {
+                     return IValue(std::fmod(real(a[0]), real(a[1])));
+                   }});
+    out.push_back({"aten::atan2" + two, [](const IValue* a, size_t) {
+                     return IValue(std::atan2(real(a[0]), real(a[1])));
+                   }});
+    out.push_back({"aten::copysign" + two, [](const IValue* a, size_t) {
                      return IValue(std::copysign(real(a[0]), real(a[1])));
                    }});
-    out.push_back({"aten::mathremainder" + two, [](IValue* a, size_t) {
+    out.push_back({"aten::mathremainder" + two, [](const IValue* a, size_t) {
                      return IValue(std::remainder(real(a[0]), real(a[1])));
                    }});
     const std::string one = c10::str(".", t, "(", t, " a) -> ");
     out.push_back({"aten::isnan" + one + "bool",
-                   [](IValue* a, size_t) { return IValue(std::isnan(real(a[0]))); }});
+                   [](const IValue* a, size_t) { return IValue(std::isnan(real(a[0]))); }});
     out.push_back({"aten::isinf" + one + "bool",
-                   [](IValue* a, size_t) { return IValue(std::isinf(real(a[0]))); }});
+                   [](const IValue* a, size_t) { return IValue(std::isinf(real(a[0]))); }});
     out.push_back({"aten::isfinite" + one + "bool",
-                   [](IValue* a, size_t) { return IValue(std::isfinite(real(a[0]))); }});
+                   [](const IValue* a, size_t) { return IValue(std::isfinite(real(a[0]))); }});
   }
-  out.push_back({"aten::factorial.int(int a) -> int", [](IValue* a, size_t) {
+  out.push_back({"aten::factorial.int(int a) -> int", [](const IValue* a, size_t) {
                    TORCH_CHECK_VALUE(a[0].toInt() >= 0, "factorial() not defined for negative");
                    int64_t v = 1;
                    for (int64_t i = 2; i <= a[0].toInt() && i < 100; ++i) v = wrap_mul(v, i);
                    return IValue(v);
                  }});
-  out.push_back({"aten::gcd.int(int a, int b) -> int", [](IValue* a, size_t) {
+  out.push_back({"aten::gcd.int(int a, int b) -> int", [](const IValue* a, size_t) {
                    int64_t x = std::llabs(a[0].toInt()), y = std::llabs(a[1].toInt());
                    while (y) std::swap(x %= y, y);
                    return IValue(x);
                  }});
-  out.push_back({"aten::modf(float a) -> (float, float)", [](IValue* a, size_t) {
+  out.push_back({"aten::modf(float a) -> (float, float)", [](const IValue* a, size_t) {
                    double whole = 0;
                    const double part = std::modf(real(a[0]), &whole);
                    return both(IValue(part), IValue(whole));
                  }});
-  out.push_back({"aten::frexp(float a) -> (float, int)", [](IValue* a, size_t) {
+  out.push_back({"aten::frexp(float a) -> (float, int)", [](const IValue* a, size_t) {
                    int exponent = 0;
                    const double part = std::frexp(real(a[0]), &exponent);
                    return both(IValue(part), IValue(int64_t(exponent)));
                  }});
-  out.push_back({"aten::ldexp(float x, int i) -> float", [](IValue* a, size_t) {
+  out.push_back({"aten::ldexp(float x, int i) -> float", [](const IValue* a, size_t) {
                    return IValue(std::ldexp(real(a[0]), int(a[1].toInt())));
                  }});
-  out.push_back({"aten::log.base(float a, float b) -> float", [](IValue* a, size_t) {
+  out.push_back({"aten::log.base(float a, float b) -> float", [](const IValue* a, size_t) {
                    return IValue(checked_log(real(a[0])) / checked_log(real(a[1])));
                  }});
 }

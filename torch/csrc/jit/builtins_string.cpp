@@ -17,12 +17,12 @@ namespace {
 
 const std::string& text(const IValue& v) { return v.toStringRef(); }
 using Test = int (*)(int);
-template <Test test> IValue every(IValue* a, size_t) {
+template <Test test> IValue every(const IValue* a, size_t) {
   const std::string& s = text(a[0]);
   return IValue(!s.empty() &&
                 std::all_of(s.begin(), s.end(), [](unsigned char c) { return test(c) != 0; }));
 }
-template <Test change> IValue each(IValue* a, size_t) {
+template <Test change> IValue each(const IValue* a, size_t) {
   std::string s = text(a[0]);
   for (char& c : s) c = static_cast<char>(change(static_cast<unsigned char>(c)));
   return IValue(std::move(s));
@@ -105,7 +105,7 @@ std::string title_or_capital(const std::string& s, bool every_word) {
 }
 
 // "{}" fields are filled in turn or by number; "{{" and "}}" are braces.
-IValue format(IValue* a, size_t n) {
+IValue format(const IValue* a, size_t n) {
   const std::string& pattern = text(a[0]);
   std::string out;
   size_t next = 1;
@@ -166,7 +166,7 @@ std::string percent_field(const std::string& spec, const IValue& value) {
                             "' is not supported in TorchScript format "
                             "strings"));
 }
-IValue percent_format(IValue* a, size_t n) {
+IValue percent_format(const IValue* a, size_t n) {
   const std::string& pattern = text(a[0]);
   std::vector<IValue> values(a + 1, a + n);
   if (values.size() == 1)
@@ -229,62 +229,62 @@ constexpr Entry kMethods[] = {
     {"aten::isalpha(str self) -> bool", every<std::isalpha>},
     {"aten::isalnum(str self) -> bool", every<std::isalnum>},
     {"aten::isprintable(str self) -> bool",
-     [](IValue* a, size_t n) {
+     [](const IValue* a, size_t n) {
        return text(a[0]).empty() ? IValue(true) : every<std::isprint>(a, n);
      }},
     {"aten::isupper(str self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string& s = text(a[0]);
        return IValue(
            std::any_of(s.begin(), s.end(), [](unsigned char c) { return std::isupper(c); }) &&
            std::none_of(s.begin(), s.end(), [](unsigned char c) { return std::islower(c); }));
      }},
     {"aten::islower(str self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string& s = text(a[0]);
        return IValue(
            std::any_of(s.begin(), s.end(), [](unsigned char c) { return std::islower(c); }) &&
            std::none_of(s.begin(), s.end(), [](unsigned char c) { return std::isupper(c); }));
      }},
     {"aten::isidentifier(str self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string& s = text(a[0]);
        return IValue(!s.empty() && !std::isdigit(static_cast<unsigned char>(s[0])) &&
                      std::all_of(s.begin(), s.end(),
                                  [](unsigned char c) { return std::isalnum(c) || c == '_'; }));
      }},
     {"aten::istitle(str self) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string& s = text(a[0]);
        return IValue(
            std::any_of(s.begin(), s.end(), [](unsigned char c) { return std::isalpha(c); }) &&
            title_or_capital(s, true) == s);
      }},
     {"aten::capitalize(str self) -> str",
-     [](IValue* a, size_t) { return IValue(title_or_capital(text(a[0]), false)); }},
+     [](const IValue* a, size_t) { return IValue(title_or_capital(text(a[0]), false)); }},
     {"aten::title(str self) -> str",
-     [](IValue* a, size_t) { return IValue(title_or_capital(text(a[0]), true)); }},
+     [](const IValue* a, size_t) { return IValue(title_or_capital(text(a[0]), true)); }},
     {"aten::center(str self, int width, str fillchar=\" \") -> str",
-     [](IValue* a, size_t) { return IValue(pad(text(a[0]), a[1].toInt(), text(a[2]), 0)); }},
+     [](const IValue* a, size_t) { return IValue(pad(text(a[0]), a[1].toInt(), text(a[2]), 0)); }},
     {"aten::ljust(str self, int width, str fillchar=\" \") -> str",
-     [](IValue* a, size_t) { return IValue(pad(text(a[0]), a[1].toInt(), text(a[2]), -1)); }},
+     [](const IValue* a, size_t) { return IValue(pad(text(a[0]), a[1].toInt(), text(a[2]), -1)); }},
     {"aten::rjust(str self, int width, str fillchar=\" \") -> str",
-     [](IValue* a, size_t) { return IValue(pad(text(a[0]), a[1].toInt(), text(a[2]), 1)); }},
+     [](const IValue* a, size_t) { return IValue(pad(text(a[0]), a[1].toInt(), text(a[2]), 1)); }},
     {"aten::zfill(str self, int width) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string& s = text(a[0]);
        const bool sign = !s.empty() && (s[0] == '-' || s[0] == '+');
        const std::string body = pad(s.substr(sign), a[1].toInt() - sign, "0", 1);
        return IValue((sign ? s.substr(0, 1) : "") + body);
      }},
     {"aten::strip(str self, str chars=\" \\n\\t\\f\\v\") -> str",
-     [](IValue* a, size_t) { return IValue(strip(text(a[0]), text(a[1]), true, true)); }},
+     [](const IValue* a, size_t) { return IValue(strip(text(a[0]), text(a[1]), true, true)); }},
     {"aten::lstrip(str self, str chars=\" \\n\\t\\f\\v\") -> str",
-     [](IValue* a, size_t) { return IValue(strip(text(a[0]), text(a[1]), true, false)); }},
+     [](const IValue* a, size_t) { return IValue(strip(text(a[0]), text(a[1]), true, false)); }},
     {"aten::rstrip(str self, str chars=\" \\n\\t\\f\\v\") -> str",
-     [](IValue* a, size_t) { return IValue(strip(text(a[0]), text(a[1]), false, true)); }},
+     [](const IValue* a, size_t) { return IValue(strip(text(a[0]), text(a[1]), false, true)); }},
     {"aten::replace(str self, str old, str new, int max=-1) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string &s = text(a[0]), &from = text(a[1]), &to = text(a[2]);
        TORCH_CHECK_VALUE(!from.empty(), "replace() of an empty string");
        std::string out;
@@ -298,9 +298,9 @@ constexpr Entry kMethods[] = {
        return IValue(out + s.substr(at));
      }},
     {"aten::split.str(str self, str? separator=None, int max=-1) -> str[]",
-     [](IValue* a, size_t) { return strings(split(text(a[0]), a[1], a[2].toInt())); }},
+     [](const IValue* a, size_t) { return strings(split(text(a[0]), a[1], a[2].toInt())); }},
     {"aten::rsplit(str self, str separator=\" \", int max=-1) -> str[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        auto parts = split(text(a[0]), a[1], -1);
        const int64_t most = a[2].toInt();
        while (most >= 0 && int64_t(parts.size()) > most + 1) {
@@ -310,7 +310,7 @@ constexpr Entry kMethods[] = {
        return strings(std::move(parts));
      }},
     {"aten::splitlines(str self, bool keepends=False) -> str[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::vector<std::string> lines;
        const std::string& s = text(a[0]);
        size_t at = 0;
@@ -323,65 +323,65 @@ constexpr Entry kMethods[] = {
        return strings(std::move(lines));
      }},
     {"aten::partition(str self, str separator) -> (str, str, str)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string &s = text(a[0]), &mark = text(a[1]);
        const size_t at = s.find(mark);
        if (at == s.npos) return make_tuple({IValue(s), IValue(""), IValue("")});
        return make_tuple({IValue(s.substr(0, at)), a[1], IValue(s.substr(at + mark.size()))});
      }},
     {"aten::rpartition(str self, str separator) -> (str, str, str)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string &s = text(a[0]), &mark = text(a[1]);
        const size_t at = s.rfind(mark);
        if (at == s.npos) return make_tuple({IValue(""), IValue(""), IValue(s)});
        return make_tuple({IValue(s.substr(0, at)), a[1], IValue(s.substr(at + mark.size()))});
      }},
     {"aten::join(str self, str[] values) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::string out;
        for (size_t i = 0; i < list_size(a[1]); ++i)
          out += (i ? text(a[0]) : "") + list_get(a[1], i).toStringRef();
        return IValue(std::move(out));
      }},
     {"aten::startswith(str self, str substr, int start=0, int end=-1) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto p = part(text(a[0]), a[2], a[3]).first;
        return IValue(p.substr(0, text(a[1]).size()) == text(a[1]));
      }},
     {"aten::endswith(str self, str substr, int start=0, int end=-1) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto p = part(text(a[0]), a[2], a[3]).first;
        const size_t n = text(a[1]).size();
        return IValue(p.size() >= n && p.substr(p.size() - n) == text(a[1]));
      }},
     {"aten::find(str self, str substr, int start=0, int end=-1) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto [p, offset] = part(text(a[0]), a[2], a[3]);
        const size_t at = p.find(text(a[1]));
        return IValue(at == p.npos ? int64_t(-1) : int64_t(at) + offset);
      }},
     {"aten::rfind(str self, str substr, int start=0, int end=-1) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto [p, offset] = part(text(a[0]), a[2], a[3]);
        const size_t at = p.rfind(text(a[1]));
        return IValue(at == p.npos ? int64_t(-1) : int64_t(at) + offset);
      }},
     {"aten::index.str(str self, str substr, int start=0, int end=-1) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto [p, offset] = part(text(a[0]), a[2], a[3]);
        const size_t at = p.find(text(a[1]));
        TORCH_CHECK_VALUE(at != p.npos, "ValueError: substring not found");
        return IValue(int64_t(at) + offset);
      }},
     {"aten::rindex(str self, str substr, int start=0, int end=-1) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto [p, offset] = part(text(a[0]), a[2], a[3]);
        const size_t at = p.rfind(text(a[1]));
        TORCH_CHECK_VALUE(at != p.npos, "ValueError: substring not found");
        return IValue(int64_t(at) + offset);
      }},
     {"aten::count(str self, str substr, int start=0, int end=-1) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto p = part(text(a[0]), a[2], a[3]).first;
        const std::string& s = text(a[1]);
        if (s.empty()) return IValue(int64_t(p.size()) + 1);
@@ -390,7 +390,7 @@ constexpr Entry kMethods[] = {
        return IValue(n);
      }},
     {"aten::expandtabs(str self, int tabsize=8) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::string out;
        int64_t column = 0;
        const int64_t tab = std::clamp<int64_t>(a[1].toInt(), 0, 1024);
@@ -412,14 +412,14 @@ void add_methods(Builtins& out) { add_entries(out, kMethods); }
 
 constexpr Entry kConversions[] = {
     {"aten::len.str(str s) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(text(a[0]).size())); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(text(a[0]).size())); }},
     {"aten::__getitem__.str(str s, int index) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string& s = text(a[0]);
        return IValue(std::string(1, s[checked_index(a[1].toInt(), s.size(), "string")]));
      }},
     {"aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const std::string& s = text(a[0]);
        const SliceRange r = slice_range(int64_t(s.size()), a[1], a[2], a[3]);
        std::string out;
@@ -427,11 +427,13 @@ constexpr Entry kConversions[] = {
        return IValue(std::move(out));
      }},
     {"aten::__contains__.str_str(str l, str item) -> bool",
-     [](IValue* a, size_t) { return IValue(text(a[0]).find(text(a[1])) != std::string::npos); }},
+     [](const IValue* a, size_t) {
+       return IValue(text(a[0]).find(text(a[1])) != std::string::npos);
+     }},
     {"aten::add.str(str a, str b) -> str",
-     [](IValue* a, size_t) { return IValue(text(a[0]) + text(a[1])); }},
+     [](const IValue* a, size_t) { return IValue(text(a[0]) + text(a[1])); }},
     {"aten::mul.str(str a, int b) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const int64_t n = std::max<int64_t>(a[1].toInt(), 0);
        TORCH_CHECK(int64_t(text(a[0]).size()) <= (int64_t(1) << 30) / std::max<int64_t>(n, 1),
                    "the string is too long");
@@ -440,50 +442,51 @@ constexpr Entry kConversions[] = {
        return IValue(std::move(out));
      }},
     {"aten::list(str t) -> str[]",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        std::vector<std::string> out;
        for (const char c : text(a[0])) out.emplace_back(1, c);
        return strings(std::move(out));
      }},
-    {"aten::str(t elem) -> str", [](IValue* a, size_t) { return IValue(value_text(a[0])); }},
-    {"prim::repr(t elem) -> str", [](IValue* a, size_t) { return IValue(value_text(a[0], true)); }},
+    {"aten::str(t elem) -> str", [](const IValue* a, size_t) { return IValue(value_text(a[0])); }},
+    {"prim::repr(t elem) -> str",
+     [](const IValue* a, size_t) { return IValue(value_text(a[0], true)); }},
     {"aten::format(str self, ...) -> str", format},
     {"aten::percentFormat(str self, ...) -> str", percent_format},
     {"aten::ord(str string) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        TORCH_CHECK(text(a[0]).size() == 1, "String for ord() must be 1 character, found ",
                    text(a[0]).size());
        return IValue(int64_t(static_cast<unsigned char>(text(a[0])[0])));
      }},
     {"aten::chr(int i) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        TORCH_CHECK(a[0].toInt() >= 0 && a[0].toInt() < 256, "chr() arg not in range(256)");
        return IValue(std::string(1, static_cast<char>(a[0].toInt())));
      }},
     {"aten::bin(int i) -> str",
-     [](IValue* a, size_t) { return IValue(digits(a[0].toInt(), 2, "0b")); }},
+     [](const IValue* a, size_t) { return IValue(digits(a[0].toInt(), 2, "0b")); }},
     {"aten::oct(int i) -> str",
-     [](IValue* a, size_t) { return IValue(digits(a[0].toInt(), 8, "0o")); }},
+     [](const IValue* a, size_t) { return IValue(digits(a[0].toInt(), 8, "0o")); }},
     {"aten::hex(int i) -> str",
-     [](IValue* a, size_t) { return IValue(digits(a[0].toInt(), 16, "0x")); }},
+     [](const IValue* a, size_t) { return IValue(digits(a[0].toInt(), 16, "0x")); }},
     {"aten::Int.str(str a) -> int",
-     [](IValue* a, size_t) { return IValue(parse_int(text(a[0]))); }},
+     [](const IValue* a, size_t) { return IValue(parse_int(text(a[0]))); }},
     {"aten::Float.str(str a) -> float",
-     [](IValue* a, size_t) { return IValue(parse_float(text(a[0]))); }},
+     [](const IValue* a, size_t) { return IValue(parse_float(text(a[0]))); }},
     {"prim::RaiseException(str msg, str? cls=None) -> ()",
-     [](IValue* a, size_t) -> IValue {
+     [](const IValue* a, size_t) -> IValue {
        const std::string cls = a[1].isNone() ? "" : text(a[1]);
        throw ScriptError((cls.empty() ? "" : cls + ": ") + text(a[0]), cls, text(a[0]));
      }},
     {"prim::Print(...) -> ()",
-     [](IValue* a, size_t n) {
+     [](const IValue* a, size_t n) {
        std::string line;
        for (size_t i = 0; i < n; ++i) line += (i ? " " : "") + value_text(a[i]);
        print_line(line + "\n");
        return IValue();
      }},
     {"aten::warn(str message, int stacklevel=2) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        TORCH_WARN(text(a[0]));
        return IValue();
      }},

@@ -90,7 +90,7 @@ at::Tensor from_numbers(const IValue& data, const IValue& dtype, const IValue& d
 }
 
 // tensor(data, dtype, device, requires_grad)
-IValue make_tensor(IValue* a, size_t) {
+IValue make_tensor(const IValue* a, size_t) {
   at::Tensor out;
   if (a[0].isTensor()) {
     const at::ScalarType dtype =
@@ -106,16 +106,16 @@ IValue make_tensor(IValue* a, size_t) {
 }
 
 IValue number(const at::Tensor& t) { return IValue(t.item()); }
-IValue to_float(IValue* a, size_t) {
+IValue to_float(const IValue* a, size_t) {
   const IValue v = a[0].isTensor() ? number(tensor_of(a[0])) : a[0];
   return IValue(v.toScalar().toDouble());
 }
-IValue to_int(IValue* a, size_t) {
+IValue to_int(const IValue* a, size_t) {
   const IValue v = a[0].isTensor() ? number(tensor_of(a[0])) : a[0];
   if (v.tag == IValue::Tag::Double) return IValue(int64_t(v.bits.d[0]));
   return IValue(v.toScalar().to<int64_t>());
 }
-IValue to_bool(IValue* a, size_t) {
+IValue to_bool(const IValue* a, size_t) {
   if (a[0].isTensor()) {
     const at::Tensor tensor = tensor_of(a[0]);
     TORCH_CHECK(tensor.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
@@ -125,7 +125,7 @@ IValue to_bool(IValue* a, size_t) {
   const IValue v = a[0].isTensor() ? number(tensor_of(a[0])) : a[0];
   return IValue(v.toScalar().to<bool>());
 }
-IValue to_complex(IValue* a, size_t) {
+IValue to_complex(const IValue* a, size_t) {
   const IValue v = a[0].isTensor() ? number(tensor_of(a[0])) : a[0];
   return IValue(v.toScalar().toComplexDouble());
 }
@@ -136,21 +136,21 @@ void need_no_grad(const at::Tensor& t) {
 
 constexpr Entry kConversions[] = {
     {"aten::Complex.float_float(float x, float y) -> complex",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(c10::complex<double>(a[0].toDouble(), a[1].toDouble()));
      }},
     {"aten::FloatImplicit(Tensor a) -> float",
-     [](IValue* a, size_t n) {
+     [](const IValue* a, size_t n) {
        need_no_grad(tensor_of(a[0]));
        return to_float(a, n);
      }},
     {"aten::IntImplicit(Tensor a) -> int",
-     [](IValue* a, size_t n) {
+     [](const IValue* a, size_t n) {
        need_no_grad(tensor_of(a[0]));
        return to_int(a, n);
      }},
     {"aten::ScalarImplicit(Tensor a) -> Scalar",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        need_no_grad(tensor_of(a[0]));
        return number(tensor_of(a[0]));
      }},
@@ -168,7 +168,7 @@ constexpr Entry kConversions[] = {
      make_tensor},
     {"aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> "
      "Tensor(a|b)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(at::_ops::to_dtype_layout::call(
            t, a[1].isNone() ? t.scalar_type() : a[1].toScalarType(), std::nullopt,
@@ -176,10 +176,10 @@ constexpr Entry kConversions[] = {
            false, false, std::nullopt));
      }},
     {"aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
-     [](IValue* a, size_t) { return IValue(from_numbers(a[0], a[1], a[2])); }},
+     [](const IValue* a, size_t) { return IValue(from_numbers(a[0], a[1], a[2])); }},
     {"aten::as_tensor.number(Scalar data, *, ScalarType? dtype=None, Device? device=None) -> "
      "Tensor",
-     [](IValue* a, size_t) { return IValue(from_numbers(a[0], a[1], a[2])); }},
+     [](const IValue* a, size_t) { return IValue(from_numbers(a[0], a[1], a[2])); }},
 };
 
 void add_conversions(Builtins& out) {
@@ -194,7 +194,7 @@ void add_conversions(Builtins& out) {
     if (std::string_view(t) != "Tensor")
       out.push_back(
           {c10::str("prim::NumToTensor.", t, "(", t, " a) -> Tensor"),
-           [](IValue* a, size_t) { return IValue(from_numbers(a[0], IValue(), IValue())); }});
+           [](const IValue* a, size_t) { return IValue(from_numbers(a[0], IValue(), IValue())); }});
   }
   add_entries(out, kConversions);
 }
@@ -224,7 +224,7 @@ IValue to_list(const at::Tensor& t, const at::Tensor& flat, int64_t dim, int64_t
   for (int64_t i = 0; i < t.size(dim); ++i) list_push(out, to_list(t, flat, dim + 1, next));
   return out;
 }
-IValue tensor_to_list(IValue* a, size_t) {
+IValue tensor_to_list(const IValue* a, size_t) {
   const at::Tensor t = tensor_of(a[0]);
   const at::ScalarType dtype = t.scalar_type();
   const at::ScalarType plain = c10::isComplexType(dtype)    ? c10::kComplexDouble
@@ -239,117 +239,119 @@ IValue tensor_to_list(IValue* a, size_t) {
 }
 
 using Query = bool (*)(const at::Tensor&);
-template <Query query> IValue asks(IValue* a, size_t) { return IValue(query(tensor_of(a[0]))); }
+template <Query query> IValue asks(const IValue* a, size_t) {
+  return IValue(query(tensor_of(a[0])));
+}
 bool device_is(const at::Tensor& t, at::DeviceType type) { return t.device().type() == type; }
 bool never(const at::Tensor&) { return false; }
 
 constexpr Entry kAttributes[] = {
     {"prim::is_cuda(Tensor a) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(device_is(t, c10::kCUDA));
      }},
     {"prim::is_cpu(Tensor a) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(device_is(t, c10::kCPU));
      }},
     {"prim::is_meta(Tensor a) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(device_is(t, c10::kMeta));
      }},
     {"prim::is_sparse(Tensor a) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(t.layout() == c10::kSparse);
      }},
     {"prim::is_sparse_csr(Tensor a) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(t.layout() == c10::kSparseCsr);
      }},
     {"prim::is_quantized(Tensor a) -> bool",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).is_quantized()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).is_quantized()); }},
     {"prim::is_nested(Tensor a) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(t.key_set().has(c10::DispatchKey::NestedTensorCPU) ||
                      t.key_set().has(c10::DispatchKey::NestedTensorCUDA));
      }},
     {"prim::requires_grad(Tensor a) -> bool",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const at::Tensor t = tensor_of(a[0]);
        return IValue(t.requires_grad());
      }},
     {"aten::is_leaf(Tensor self) -> bool", asks<autograd::is_leaf>},
     {"prim::dtype(Tensor a) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).scalar_type())); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).scalar_type())); }},
     {"prim::layout(Tensor a) -> Layout",
-     [](IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).layout())); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).layout())); }},
     {"prim::device(Tensor a) -> Device",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).device()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).device()); }},
     {"prim::shape(Tensor a) -> int[]",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).sizes()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).sizes()); }},
     {"aten::size(Tensor self) -> int[]",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).sizes()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).sizes()); }},
     {"aten::stride(Tensor self) -> int[]",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).strides()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).strides()); }},
     {"aten::len.Tensor(Tensor t) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        TORCH_CHECK_TYPE(tensor_of(a[0]).dim() > 0, "len() of a 0-d tensor");
        return IValue(tensor_of(a[0]).size(0));
      }},
     {"aten::dim(Tensor self) -> int",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).dim()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).dim()); }},
     {"prim::ndim(Tensor a) -> int",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).dim()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).dim()); }},
     {"aten::ndimension(Tensor self) -> int",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).dim()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).dim()); }},
     {"aten::nelement(Tensor self) -> int",
-     [](IValue* a, size_t) { return IValue(tensor_of(a[0]).numel()); }},
+     [](const IValue* a, size_t) { return IValue(tensor_of(a[0]).numel()); }},
     {"aten::element_size(Tensor self) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).itemsize())); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).itemsize())); }},
     {"prim::itemsize(Tensor a) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).itemsize())); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).itemsize())); }},
     {"prim::nbytes(Tensor a) -> int",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(int64_t(tensor_of(a[0]).itemsize()) * tensor_of(a[0]).numel());
      }},
     {"aten::get_device(Tensor self) -> int",
-     [](IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).device().index())); }},
+     [](const IValue* a, size_t) { return IValue(int64_t(tensor_of(a[0]).device().index())); }},
     {"prim::grad(Tensor a) -> Tensor(*)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const auto* meta = autograd::meta_of(tensor_of(a[0]));
        return meta ? IValue(meta->grad) : IValue();
      }},
     {"prim::data(Tensor(a) a) -> Tensor(a)",
-     [](IValue* a, size_t) { return IValue(autograd::variable_data(tensor_of(a[0]))); }},
+     [](const IValue* a, size_t) { return IValue(autograd::variable_data(tensor_of(a[0]))); }},
     {"aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        autograd::set_requires_grad(tensor_of(a[0]), a[1].toBool());
        return a[0];
      }},
     {"aten::retain_grad(Tensor(a!) self) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        autograd::retain_grad(tensor_of(a[0]));
        return IValue();
      }},
     {"aten::cpu(Tensor(a) self) -> Tensor(a|b)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(at::_ops::to_dtype_layout::call(tensor_of(a[0]), std::nullopt, std::nullopt,
                                                      at::Device(c10::kCPU), std::nullopt, false,
                                                      false, std::nullopt));
      }},
     {"aten::cuda(Tensor(a) self) -> Tensor(a|b)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(at::_ops::to_dtype_layout::call(tensor_of(a[0]), std::nullopt, std::nullopt,
                                                      at::Device(c10::kCUDA), std::nullopt, false,
                                                      false, std::nullopt));
      }},
     {"aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool "
      "non_blocking=False, bool copy=False) -> Tensor(a|b)",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(at::_ops::to_dtype_layout::call(
            tensor_of(a[0]),
            a[2].isNone() ? std::nullopt : std::optional<at::ScalarType>(a[2].toScalarType()),
@@ -370,39 +372,39 @@ at::Device parse_device(const std::string& text) { return at::Device(text); }
 
 constexpr Entry kState[] = {
     {"aten::device(str a) -> Device",
-     [](IValue* a, size_t) { return IValue(parse_device(a[0].toStringRef())); }},
+     [](const IValue* a, size_t) { return IValue(parse_device(a[0].toStringRef())); }},
     {"aten::device.with_index(str type, int index) -> Device",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(parse_device(c10::str(a[0].toStringRef(), ":", a[1].toInt())));
      }},
     {"prim::type(Device self) -> str",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        return IValue(std::string(c10::device_type_name(a[0].toDevice().type())));
      }},
     {"prim::index(Device self) -> int?",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        const int64_t index = a[0].toDevice().index();
        return index < 0 ? IValue() : IValue(index);
      }},
     {"aten::is_grad_enabled() -> bool",
-     [](IValue*, size_t) { return IValue(c10::tls_autograd_state.grad_mode); }},
+     [](const IValue*, size_t) { return IValue(c10::tls_autograd_state.grad_mode); }},
     {"aten::set_grad_enabled(bool val) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        c10::tls_autograd_state.grad_mode = a[0].toBool();
        return IValue();
      }},
     {"aten::manual_seed(int seed) -> ()",
-     [](IValue* a, size_t) {
+     [](const IValue* a, size_t) {
        at::manual_seed(uint64_t(a[0].toInt()));
        return IValue();
      }},
-    {"aten::is_scripting() -> bool", [](IValue*, size_t) { return IValue(true); }},
-    {"aten::has_torch_function(...) -> bool", [](IValue*, size_t) { return IValue(false); }},
-    {"aten::_get_tracing_state() -> bool", [](IValue*, size_t) { return IValue(false); }},
+    {"aten::is_scripting() -> bool", [](const IValue*, size_t) { return IValue(true); }},
+    {"aten::has_torch_function(...) -> bool", [](const IValue*, size_t) { return IValue(false); }},
+    {"aten::_get_tracing_state() -> bool", [](const IValue*, size_t) { return IValue(false); }},
     {"aten::is_autocast_enabled() -> bool",
-     [](IValue*, size_t) { return IValue(at::autocast::is_enabled(c10::kCUDA)); }},
+     [](const IValue*, size_t) { return IValue(at::autocast::is_enabled(c10::kCUDA)); }},
     {"aten::is_autocast_cpu_enabled() -> bool",
-     [](IValue*, size_t) { return IValue(at::autocast::is_enabled(c10::kCPU)); }},
+     [](const IValue*, size_t) { return IValue(at::autocast::is_enabled(c10::kCPU)); }},
 };
 
 void add_state(Builtins& out) { add_entries(out, kState); }

@@ -34,7 +34,8 @@ enum class Opcode : uint8_t {
 };
 
 // Takes `count` arguments and returns the result; several results come as a tuple, none as None.
-using BuiltinFn = IValue (*)(IValue* arguments, size_t count);
+// The arguments belong to the caller, who may only have lent them.
+using BuiltinFn = IValue (*)(const IValue* arguments, size_t count);
 struct Builtin {
   std::string schema; // "aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)"
   BuiltinFn fn;
