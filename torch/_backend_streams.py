@@ -182,6 +182,7 @@ def for_accelerator(name: str, args: tuple, kwargs: dict | None) -> Stream | Eve
     return globals()[name](torch.accelerator.current_accelerator(), *args, **(kwargs or {}))
 
 
-# Kinds of devices as C++ numbers them. The one left to other packages may have any name.
+# Kinds of devices as C++ numbers them, those that are preferred as the accelerator first. The one
+# left to other packages may have any name.
 _PRIVATE_KIND = 20
-KINDS = {"maia": 8, "xla": 9, "xpu": 12, "hpu": 15, "ve": 16, "lazy": 17, "ipu": 18, "mtia": 19}
+KINDS = {"mtia": 19, "maia": 8, "xpu": 12, "hpu": 15, "xla": 9, "ipu": 18, "ve": 16, "lazy": 17}
