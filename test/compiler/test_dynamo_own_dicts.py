@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import types
 
 import pytest
 
@@ -202,7 +203,42 @@ def partials_are_equal_to_themselves():
     return made == made, made == other, copy.copy(made)(), copy.copy(made) is made
 
 
+MODULE = types.ModuleType("made_for_tests")
+TENSOR = torch.ones(2)
+
+
+def of_modules():
+    own = vars(MODULE)
+    MODULE.y = 2
+    found = "y" in own, MODULE.__dict__ is own
+    own["z"] = 3
+    found += (MODULE.z, own["y"])
+    del MODULE.y, MODULE.z
+    return found, hasattr(MODULE, "y")
+
+
+def of_tensors():
+    own = TENSOR.__dict__
+    TENSOR.tag = "a"
+    found = dict(own)
+    own["other"] = 1
+    found["read"] = TENSOR.other
+    del TENSOR.tag, TENSOR.other
+    return found, own
+
+
+def defaults_that_are_set():
+    def made(v=1):
+        return v
+
+    torch._dynamo.graph_break()
+    before = made.__defaults__
+    made.__defaults__ = (3,)
+    return before, made(), made.__defaults__
+
+
 CASES = (
+    of_modules, of_tensors, defaults_that_are_set,
     defaults_of_new_function, defaults_of_existing_function, keywords_of_new_partial,
     keywords_of_existing_partial, attributes_of_partials, partials_are_equal_to_themselves,
     of_new_object, by_two_looks, of_shared_object, deleted_and_stored_again, of_new_function,
@@ -227,3 +263,32 @@ def test_own_dictionaries_are_as_in_plain_python(case) -> None:
 
     x = torch.ones(2)
     assert outcome(torch.compile(run, backend="eager"), x) == outcome(run, x)
+
+
+class Slotted:
+    __slots__ = ("later",)
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [types.ModuleType("m"), torch.ones(1), Slotted(), Plain(), functools.partial(dict), existing],
+    ids=lambda holder: type(holder).__name__,
+)
+def test_attribute_that_comes_later_is_seen(holder) -> None:
+    torch._dynamo.reset()
+    runs = 0
+
+    def count(gm, inputs):
+        nonlocal runs
+        runs += 1
+        return gm
+
+    @torch.compile(backend=count, fullgraph=True)
+    def run(x: torch.Tensor):
+        return x + 1, hasattr(holder, "later"), getattr(holder, "later", 3)
+
+    x = torch.ones(2)
+    assert run(x)[1:] == (False, 3)
+    assert run(x)[1:] == (False, 3) and runs == 1
+    holder.later = 5
+    assert run(x)[1:] == (True, 5)

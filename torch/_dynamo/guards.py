@@ -282,9 +282,9 @@ def _present(b: GuardBuilder, m: GuardManager, value: str, name: str) -> str:
     return text
 
 
-def _empty(b: GuardBuilder, m: GuardManager, value: None, name: str) -> str:
-    text = f"not hasattr({name}, 'cell_contents')"
-    m.add_no_hasattr_guard("cell_contents", [text])
+def _without(b: GuardBuilder, m: GuardManager, value: str, name: str) -> str:
+    text = f"not hasattr({name}, {value!r})"
+    m.add_no_hasattr_guard(value, [text])
     return text
 
 
@@ -364,7 +364,7 @@ _RULES: dict[str, Callable[[GuardBuilder, GuardManager, object, str], str]] = {
     "TENSOR_MATCH": _tensor,
     "NOT_PRESENT_IN_GENERIC_DICT": _absent,
     "PRESENT_IN_GENERIC_DICT": _present,
-    "EMPTY_CELL": _empty,
+    "NO_ATTRIBUTE": _without,
     "OBJECT_ALIASING": _alias,
     "TUPLE_ITERATOR_LEN": _left,
     "NOT_NAN": _not_nan,

@@ -67,7 +67,9 @@ _CANNOT_FAKE = (
     NotImplementedError,
 )
 # Kinds of guards of which a source may have several.
-_MANY_ON_A_SOURCE = frozenset({"NOT_PRESENT_IN_GENERIC_DICT", "PRESENT_IN_GENERIC_DICT"})
+_MANY_ON_A_SOURCE = frozenset(
+    {"NOT_PRESENT_IN_GENERIC_DICT", "PRESENT_IN_GENERIC_DICT", "NO_ATTRIBUTE"}
+)
 _compiled_names = itertools.count(1)
 
 
@@ -259,6 +261,12 @@ class OutputGraph:
         if id(own) in self.known:
             self.refuse_own_dict(own)
         self.own_dicts.add(id(own))
+
+    def check_own_dict(self, own: dict[str, object]) -> None:
+        """Breaks where the trace wrote to a dictionary and asks its object for an attribute."""
+        known = self.known.get(id(own))
+        if known is not None and known.changed:
+            self.refuse_own_dict(own)
 
     def refuse_own_dict(self, own: dict[str, object]) -> NoReturn:
         """Breaks where an object and its dictionary are both there."""

@@ -309,7 +309,7 @@ def aliases_in(rows: list[Json], fn_globals: dict[str, object]) -> dict[str, str
 # ---- conditions -----------------------------------------------------------------------------
 
 _BY_VALUE = ("CONSTANT_MATCH", "EQUALS_MATCH", "SEQUENCE_LENGTH", "NOT_PRESENT_IN_GENERIC_DICT",
-             "PRESENT_IN_GENERIC_DICT", "EMPTY_CELL", "NOT_NAN")  # fmt: skip
+             "PRESENT_IN_GENERIC_DICT", "NO_ATTRIBUTE", "NOT_NAN")  # fmt: skip
 
 
 def encode_guard(record: GuardRecord, sources: Sources) -> Json:

@@ -57,7 +57,7 @@ class CellVariable(VariableTracker):
                 value = self.real.cell_contents
             except ValueError:
                 if self.source is not None:
-                    tx.out.guard(self.source, "EMPTY_CELL")
+                    tx.out.guard(self.source, "NO_ATTRIBUTE", "cell_contents")
                 return None
             source = AttrSource(self.source, "cell_contents") if self.source else None
             self.contents = VariableTracker.build(tx, value, source)
@@ -256,6 +256,9 @@ class UserFunctionVariable(BaseUserFunctionVariable):
         return GetItemSource(AttrSource(self.source, name), index)
 
     def defaults(self, tx: Frame) -> Args:
+        stored = tx.out.side_effects.attribute(self.fn, "__defaults__")
+        if stored is not None:
+            return [] if stored.is_same(NONE) else stored.unpack(tx)
         values = self.fn.__defaults__ or ()
         return [
             tx.out.note_orphan(VariableTracker.build(tx, value, self._part("__defaults__", i)))
@@ -284,9 +287,7 @@ class UserFunctionVariable(BaseUserFunctionVariable):
         stored = tx.out.side_effects.attribute(self.fn, name)
         if stored is not None:
             return stored
-        own = tx.out.known.get(id(vars(self.fn)))
-        if own is not None and own.changed:
-            unimplemented("function", f"{self!r}.{name}", "its __dict__ was written to")
+        tx.out.check_own_dict(vars(self.fn))
         if name == "__get__" or name == "__call__":
             from torch._dynamo.variables.misc import GetAttrVariable
 

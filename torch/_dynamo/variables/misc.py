@@ -41,9 +41,12 @@ class PythonModuleVariable(KnownObjectVariable):
         stored = tx.out.side_effects.attribute(self.value, name)
         if stored is not None:
             return stored
+        tx.out.check_own_dict(vars(self.value))
         try:
             found = getattr(self.value, name)
         except AttributeError as error:
+            if self.source is not None:
+                tx.out.guard(self.source, "NOT_PRESENT_IN_GENERIC_DICT", name)
             raise_observed(tx, error)
         source = AttrSource(self.source, name) if self.source is not None else None
         return VariableTracker.build(tx, found, source)
@@ -51,6 +54,7 @@ class PythonModuleVariable(KnownObjectVariable):
     def setattr(self, tx: Frame, name: str, value: VariableTracker) -> None:
         if self.source is None:
             super().setattr(tx, name, value)
+        tx.out.note_own_dict(vars(self.value))
         tx.out.side_effects.set_attribute(self.value, self, name, value)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:

@@ -118,10 +118,11 @@ class TensorVariable(VariableTracker):
             return self._grad_fn(tx)
         if name == "__class__":
             return VariableTracker.build(tx, self.cls)
-        if self.real is not None and name in (getattr(self.real, "__dict__", None) or ()):
-            return VariableTracker.build(
-                tx, self.real.__dict__[name], AttrSource(self.source, name)
-            )
+        if self.real is not None:
+            own = self.real.__dict__
+            tx.out.check_own_dict(own)
+            if name in own:
+                return VariableTracker.build(tx, own[name], AttrSource(self.source, name))
         if self.real is None and is_traceable_wrapper_subclass_type(self.cls):
             found = self._of_wrapper(tx, name)
             if found is not None:
@@ -169,6 +170,8 @@ class TensorVariable(VariableTracker):
 
         raw = class_attribute(self.cls, name)
         if raw is _MISSING:
+            if self.source is not None:
+                tx.out.guard(self.source, "NOT_PRESENT_IN_GENERIC_DICT", name)
             raise_error(
                 tx, AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
             )
@@ -188,6 +191,8 @@ class TensorVariable(VariableTracker):
             unimplemented("setattr", f"{self!r}.data", "the data of a tensor is replaced")
         if name == "grad" and self.source is None:
             unimplemented("setattr", f"{self!r}.grad", "a gradient is set")
+        if self.real is not None and not hasattr(self.cls, name):
+            tx.out.note_own_dict(self.real.__dict__)
         tx.out.side_effects.set_attribute(self, self, name, value)
 
     # ---- methods

@@ -405,12 +405,25 @@ class UserDefinedObjectVariable(VariableTracker):
         if self.value is None:
             return None
         try:
-            value = getattr(self.value, name)
+            value = class_attribute(self.cls, name).__get__(self.value, self.cls)
         except AttributeError:
+            self._guard_unset(tx, name)
             return None
         return VariableTracker.build(
             tx, value, AttrSource(self.source, name) if self.source is not None else None
         )
+
+    def _guard_unset(self, tx: Frame, name: str) -> None:
+        """A slot without a value."""
+        if self.source is None:
+            return
+        if class_attribute(self.cls, "__getattr__") is not _MISSING:
+            unimplemented(
+                "attribute",
+                f"{self!r}.{name}",
+                "a slot without a value, in place of which the class computes one",
+            )
+        tx.out.guard(self.source, "NO_ATTRIBUTE", name)
 
     def _getset(self, tx: Frame, name: str, raw: object) -> VariableTracker | None:
         if name == "__dict__":
