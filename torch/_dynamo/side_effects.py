@@ -134,8 +134,8 @@ class SideEffects:
         for names, values in self.globals.values():
             target = cg.const(names)
             for name, value in values.items():
-                if value is DELETED:
-                    cg.effect(f"del {target}[{name!r}]")
+                if value is DELETED:  # maybe one that the trace itself had stored
+                    cg.effect(f"{target}.pop({name!r}, None)")
                 else:
                     cg.effect(f"{target}[{name!r}] = {cg.expr(value)}")
         for fn, args, kwargs in self.calls:

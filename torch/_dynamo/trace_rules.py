@@ -333,7 +333,7 @@ def _user_facing(module: str) -> bool:
 
 for _fn in (
     *(abs, ascii, bin, chr, divmod, format, hex, oct, ord, pow, repr, round, sum, min, max),
-    *(sys.intern, sys.getrefcount, sys.getsizeof),
+    *(sys.intern, sys.getsizeof),
     *(typing.get_origin, typing.get_args, typing.is_typeddict),
 ):
     register(_fn, CONSTANT)
@@ -352,6 +352,8 @@ register(builtins.input, SKIP, "reads the terminal")
 register(builtins.open, SKIP, "opens a file")
 register(builtins.breakpoint, SKIP, "stops in the debugger")
 register(builtins.compile, SKIP, "compiles code at run time")
+register(sys.getrecursionlimit, SKIP, "a trace has a limit of its own")
+register(sys.getrefcount, SKIP, "a trace refers to values too")
 for _forced in (torch.manual_seed, torch.random.fork_rng, torch.compile):
     register(_forced, SKIP)
 del _forced

@@ -12,8 +12,8 @@ import itertools
 import operator
 import sys
 import types
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NoReturn
 
 from torch._dynamo import trace_rules
 from torch._dynamo.exc import (
@@ -105,6 +105,18 @@ def call_c_function(tx: Frame, fn: Callable, args: Args, kwargs: Kwargs) -> Vari
     return None
 
 
+def refuse_arguments(
+    tx: Frame, value: object, args: Args, kwargs: Kwargs, otherwise: str
+) -> NoReturn:
+    """Raises what Python says of a call with a wrong number of arguments, or wrong names."""
+    if getattr(value, "__module__", None) == "builtins":
+        try:
+            value(*[object() for _ in args], **{name: object() for name in kwargs})
+        except TypeError as error:
+            raise_observed(tx, error)
+    raise_error(tx, TypeError, otherwise)
+
+
 def _refuse_of_base(fn: Callable, kind: type) -> None:
     """Breaks at a method of a base class that the class has replaced: dict.pop(OrderedDict())."""
     own = getattr(kind, fn.__name__, fn)
@@ -136,10 +148,8 @@ def _len(tx: Frame, vt: VariableTracker) -> VariableTracker:
 
 @handler(isinstance)
 def _isinstance(tx: Frame, vt: VariableTracker, kinds: VariableTracker) -> VariableTracker:
-    wanted = kinds.as_python_constant()
-    flat = wanted if isinstance(wanted, tuple) else (wanted,)
     own = vt.python_type()
-    for kind in flat:
+    for kind in _each_kind(kinds.as_python_constant()):
         custom = getattr(type(kind), "__instancecheck__", type.__instancecheck__)
         if custom is not type.__instancecheck__ and isinstance(custom, types.FunctionType):
             if isinstance(vt, TensorVariable):
@@ -162,11 +172,20 @@ def _isinstance(tx: Frame, vt: VariableTracker, kinds: VariableTracker) -> Varia
             if not _abstract_check(own, kind):
                 continue
             return TRUE
-        if isinstance(kind, type) and issubclass(own, kind):
-            return TRUE
-        if isinstance(kind, types.UnionType) and issubclass(own, kind):
+        if not isinstance(kind, type | types.UnionType):
+            fold(tx, isinstance, [NONE, ConstantVariable(kind)], {})  # says what is wrong
+        elif issubclass(own, kind):
             return TRUE
     return FALSE
+
+
+def _each_kind(kinds: object) -> Iterator[object]:
+    """The classes that `isinstance` compares with: tuples may be nested."""
+    if isinstance(kinds, tuple):
+        for kind in kinds:
+            yield from _each_kind(kind)
+    else:
+        yield kinds
 
 
 def _is_of_program(check: types.FunctionType) -> bool:
@@ -222,7 +241,9 @@ def _getattr(
 ) -> VariableTracker:
     key = name.as_python_constant()
     if not isinstance(key, str):
-        raise_error(tx, TypeError, "attribute name must be string")
+        raise_error(
+            tx, TypeError, f"attribute name must be string, not {name.python_type().__name__!r}"
+        )
     if default is None:
         return obj.getattr(tx, key)
     try:
@@ -258,6 +279,8 @@ def _iter(
 ) -> VariableTracker:
     if sentinel is None:
         return tx.make_iterator(vt)
+    if not tx.truth(_callable(tx, vt)):
+        raise_error(tx, TypeError, "iter(v, w): v must be callable")
     return iterators.CallUntilVariable(tx, vt, sentinel)
 
 
@@ -308,6 +331,8 @@ def _extreme(op: Callable) -> Callable:
         key: VariableTracker | None = None,
         default: VariableTracker | None = None,
     ) -> VariableTracker:
+        if not args:
+            refuse_arguments(tx, op, (), {}, f"{op.__name__} expected at least 1 argument, got 0")
         items = args[0].unpack(tx) if len(args) == 1 else list(args)
         if key is not None and key.is_same(NONE):
             key = None
@@ -475,6 +500,8 @@ def _sorted(tx: Frame, vt: VariableTracker, **kwargs: VariableTracker) -> Variab
 
 @handler(vars)
 def _vars(tx: Frame, vt: VariableTracker | None = None) -> VariableTracker:
+    if vt is not None and not tx.has_attribute(vt, "__dict__"):
+        raise_error(tx, TypeError, "vars() argument must have __dict__ attribute")
     return _locals(tx) if vt is None else vt.getattr(tx, "__dict__")
 
 
@@ -659,7 +686,7 @@ def _signature(tx: Frame, fn: VariableTracker) -> VariableTracker:
 
 for _pure in (
     inspect.isfunction, inspect.ismethod, inspect.isclass, inspect.isbuiltin, inspect.ismodule,
-    inspect.isgeneratorfunction, inspect.getattr_static, sys.getrecursionlimit,
+    inspect.isgeneratorfunction, inspect.getattr_static,
 ):  # fmt: skip
     trace_rules.register(_pure, trace_rules.CONSTANT)
 del _pure

@@ -22,7 +22,7 @@ from torch._dynamo.polyfills import own_class
 from torch._dynamo.variables import iter as iterators
 from torch._dynamo.variables import numpy_arrays, random_numbers
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
-from torch._dynamo.variables.builtin import BuiltinVariable, fold
+from torch._dynamo.variables.builtin import BuiltinVariable, fold, refuse_arguments
 from torch._dynamo.variables.constant import (
     FALSE,
     NONE,
@@ -99,7 +99,7 @@ def construct(
             return found(tx, *args, **kwargs)
         except TypeError as error:
             if "positional argument" in str(error) or "keyword argument" in str(error):
-                raise_error(tx, TypeError, f"{value.__name__}: wrong arguments")
+                refuse_arguments(tx, value, args, kwargs, f"{value.__name__}: wrong arguments")
             raise
     explicit = trace_rules.explicit(value)
     if explicit is not None:
@@ -364,6 +364,9 @@ def _range(tx: Frame, *args: VariableTracker) -> VariableTracker:
 
 @rule(slice)
 def _slice(tx: Frame, *args: VariableTracker) -> VariableTracker:
+    if not 1 <= len(args) <= 3:
+        bound = "at least 1 argument" if not args else "at most 3 arguments"
+        raise_error(tx, TypeError, f"slice expected {bound}, got {len(args)}")
     return SliceVariable(list(args))
 
 
@@ -406,8 +409,10 @@ def _zip(tx: Frame, *args: VariableTracker, strict: VariableTracker = FALSE) -> 
 
 
 @rule(map)
-def _map(tx: Frame, fn: VariableTracker, *args: VariableTracker) -> VariableTracker:
-    parts = [tx.make_iterator(a) for a in args]
+def _map(
+    tx: Frame, fn: VariableTracker, first: VariableTracker, *rest: VariableTracker
+) -> VariableTracker:
+    parts = [tx.make_iterator(a) for a in (first, *rest)]
     values = iterators.map_values(tx, fn, [tx.iterate_result(p) for p in parts])
     return CallIteratorVariable(values, map, [fn, *parts])
 
@@ -427,7 +432,10 @@ def _reversed(tx: Frame, vt: VariableTracker) -> VariableTracker:
             return found.call_function(tx, [], {})
         if vt.contents is not None and not isinstance(vt.contents, TupleVariable):
             return _reversed(tx, vt.contents)
-    if isinstance(vt, BaseListVariable) and vt.python_type() in (list, tuple):
+    kind = vt.python_type()
+    if all(class_attribute(kind, name) is _MISSING for name in ("__reversed__", "__getitem__")):
+        raise_error(tx, TypeError, f"{kind.__name__!r} object is not reversible")
+    if isinstance(vt, BaseListVariable) and kind in (list, tuple):
         return tx.make_reversed(vt)
     if isinstance(vt, BaseListVariable | UserDefinedObjectVariable | ConstantVariable):
         count = tx.as_index(tx.length(vt))

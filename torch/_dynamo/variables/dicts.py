@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NoReturn
 
-from torch._dynamo.exc import raise_error, raise_key_error, unimplemented
+from torch._dynamo.exc import ObservedException, raise_error, raise_key_error, unimplemented
 from torch._dynamo.polyfills import own_class
 from torch._dynamo.variables.base import Args, Kwargs, LazyVariableTracker, VariableTracker, bodies
 from torch._dynamo.variables.constant import NONE, ConstantVariable
@@ -219,6 +219,16 @@ def keys_in_order(value: dict) -> list:
     return list((collections.OrderedDict if ordered else dict).keys(value))
 
 
+def _sequence(tx: Frame, item: VariableTracker, place: int) -> Args:
+    try:
+        return item.unpack(tx)
+    except ObservedException as error:
+        if not issubclass(error.value.python_type(), TypeError):
+            raise
+        text = f"cannot convert dictionary update sequence element #{place} to a sequence"
+        raise_error(tx, TypeError, text)
+
+
 def pairs_of(tx: Frame, vt: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
     """The pairs that dict(vt) would hold."""
     inner = getattr(vt, "contents", None)
@@ -231,7 +241,7 @@ def pairs_of(tx: Frame, vt: VariableTracker) -> list[tuple[VariableTracker, Vari
         return [(key, tx.getitem(vt, key)) for key in keys]
     pairs = []
     for item in vt.unpack(tx):
-        entry = item.unpack(tx)
+        entry = _sequence(tx, item, len(pairs))
         if len(entry) != 2:
             raise_error(
                 tx,

@@ -421,7 +421,7 @@ class SizeVariable(TupleVariable):
         if name == "numel" and not args:
             total: VariableTracker = ConstantVariable(1)
             for item in self.items:
-                total = tx.binary(operator.mul, total, item)
+                total = tx.binary(operator.mul, total, item.realize())
             return total
         return super().call_method(tx, name, args, kwargs)
 

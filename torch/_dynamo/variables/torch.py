@@ -18,7 +18,7 @@ import torch
 import torch.fx._symbolic_trace
 import torch.fx.experimental.symbolic_shapes
 from torch._dynamo import polyfills, trace_rules
-from torch._dynamo.exc import ForbiddenCallable, raise_error, raise_observed, unimplemented
+from torch._dynamo.exc import ForbiddenCallable, raise_error, unimplemented
 from torch._dynamo.polyfills import transforms
 from torch._dynamo.trace_rules import (
     CONSTANT,
@@ -32,7 +32,7 @@ from torch._dynamo.trace_rules import (
 )
 from torch._dynamo.variables import numpy_arrays
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker
-from torch._dynamo.variables.builtin import call_c_function, fold
+from torch._dynamo.variables.builtin import call_c_function, fold, refuse_arguments
 from torch._dynamo.variables.constant import FALSE, NONE, ConstantVariable
 from torch._dynamo.variables.lists import BaseListVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
@@ -69,7 +69,8 @@ def call(
         try:
             _signature(rule).bind(tx, *args, **kwargs)
         except TypeError as error:
-            raise_observed(tx, TypeError(f"{getattr(value, '__name__', value)}(): {error}"))
+            text = f"{getattr(value, '__name__', value)}(): {error}"
+            refuse_arguments(tx, value, args, kwargs, text)
         return rule(tx, *args, **kwargs)
     if rule is CONSTANT:
         return _constant_call(tx, value, args, kwargs)
