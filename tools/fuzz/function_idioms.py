@@ -259,7 +259,8 @@ helper.tag = $n; log.append(helper.__dict__); helper.__dict__['more'] = 1;
     log.append(helper.more); del helper.tag; del helper.more
 $a = types.SimpleNamespace(k=$n); $b = vars($a); $a.z = 1; log.append($b); $b['q'] = 2;
     log.append($a.q)
-$a = $x; $a.mine = 1; $a.__cause__ = None; log.append(vars($a)); log.append($a.__dict__ is vars($a))
+$a = Odd($n); $a.mine = 1; $a.__cause__ = None; log.append(vars($a));
+    log.append($a.__dict__ is vars($a))
 $B.__class__ = Big; log.append(type($B).__name__)
 log.append(type('Dyn', (Box,), {'shared': $n}).shared)
 log.append(isinstance($n, bool) or type($c) is bool)
