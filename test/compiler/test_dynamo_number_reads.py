@@ -143,3 +143,17 @@ def test_contexts_made_before_a_break_share_their_graphs():
     for _ in range(3):
         assert torch.equal(compiled(torch.zeros(2)), torch.full((2,), 2.0))
     assert counter.frame_count == 2
+
+
+def test_integers_that_vary_have_no_end() -> None:
+    def fn(x, n):
+        try:
+            found = n * (2**61 - 1) * 3, (n * 2**40) * (n * 2**30), n**50, n + 2**62, n << 2
+        except OverflowError as error:
+            found = str(error)
+        return x + 1, found
+
+    torch._dynamo.reset()
+    compiled = torch.compile(fn, backend="eager")
+    for n in (2, 3, 4, 2**40, -(2**61), 2**63):
+        assert compiled(torch.ones(1), n)[1] == fn(torch.ones(1), n)[1]

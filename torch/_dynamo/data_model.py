@@ -362,7 +362,16 @@ class DataModel(TextModel):
             known = [ConstantVariable(self.as_index(vt)) for vt in (a, b)]
             return self.binary(plain, *known)
         self._check_defined(plain, a, b)
-        return self.out.call(self, plain, [a, b], {})
+        try:
+            return self.out.call(self, plain, [a, b], {})
+        except ObservedException as error:
+            # Symbols are numbers of 64 bits; those of Python have no end.
+            if error.value.python_type() is not OverflowError or float in (
+                a.python_type(),
+                b.python_type(),
+            ):
+                raise
+            return self.binary(plain, self.without_symbol(a), self.without_symbol(b))
 
     def _check_defined(self, op: Callable, a: VariableTracker, b: VariableTracker) -> None:
         """Numbers for which an operator raises are no case of the graph: a guard keeps them out,
