@@ -169,3 +169,44 @@ def test_memory_that_a_later_part_of_a_chain_reads_is_not_taken() -> None:
     kept = compile_fx_inner(make_fx(lambda y: F.gelu(y).softmax(-1))(y), [y])
     before = y.clone()
     assert torch.equal(kept([y])[0], F.gelu(before).softmax(-1)) and torch.equal(y, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_rms_norm_stays_whole_in_what_torch_compile_traces(
+    dtype: torch.dtype, weighted: bool
+) -> None:
+    torch._dynamo.reset()
+    results = []
+    weight = torch.randn(24).to(dtype) if weighted else None
+
+    def fn(x: torch.Tensor, w: torch.Tensor | None) -> torch.Tensor:
+        return F.rms_norm(x * 2, (24,), w, 1e-3).tanh()
+
+    for run in (fn, torch.compile(fn, fullgraph=True)):
+        for rows in (5, 6, 1):
+            x = torch.linspace(-3, 3, rows * 24).to(dtype).view(rows, 24).requires_grad_()
+            w = None if weight is None else weight.clone().requires_grad_()
+            found = run(x, w)
+            found.sum().backward()
+            results.append([found.detach(), x.grad, *([] if w is None else [w.grad])])
+    for wanted, got in zip(results[:3], results[3:], strict=True):
+        for a, b in zip(wanted, got, strict=True):
+            assert a.dtype == b.dtype and torch.equal(a, b)
+    assert torch._C._aot.record_whole_operators(False) is False
+
+
+def test_other_backends_see_what_rms_norm_is_made_of() -> None:
+    seen: list[object] = []
+
+    def keep(gm: torch.fx.GraphModule, inputs: object) -> torch.fx.GraphModule:
+        seen.extend(n.target for n in gm.graph.nodes)
+        return gm
+
+    from functorch.compile import aot_function
+
+    x = torch.randn(3, 8)
+    got = aot_function(lambda x: F.rms_norm(x, (8,)), keep)(x)
+    torch.testing.assert_close(got, F.rms_norm(x, (8,)))
+    assert torch.ops.aten.rsqrt.default in seen
+    assert torch.ops.aten._fused_rms_norm.default not in seen

@@ -275,6 +275,15 @@ def compile_fx(
         return compile_flat(model_, example_inputs_)
 
 
+def _traced_whole(trace: Callable, *args: object, **kwargs: object) -> Callable:
+    """trace(...) with operators that are one kernel here left whole: they run as in eager code."""
+    before = torch._C._aot.record_whole_operators(True)
+    try:
+        return trace(*args, **kwargs)
+    finally:
+        torch._C._aot.record_whole_operators(before)
+
+
 def _compile_flat(
     model: torch.nn.Module,
     inputs: Sequence[object],
@@ -311,7 +320,8 @@ def _compile_flat(
     inference = functools.partial(compiler, is_inference=True)
     if config.freezing and not torch.is_grad_enabled():
         inference = freezing.freezing_compiler(model, inputs, inference)
-    return _late("aot_module_simplified")(
+    return _traced_whole(
+        _late("aot_module_simplified"),
         model,
         inputs,
         fw_compiler=forward,

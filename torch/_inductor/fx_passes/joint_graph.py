@@ -48,6 +48,7 @@ def joint_graph_passes(graph: fx.GraphModule) -> fx.GraphModule:
     run_pass(graph, "remove_noop_ops", remove_noop_ops, subsystem="joint_graph_passes")
     count = 0
     if config.pattern_matcher:
+        count += _read_half_scores(graph)
         for one in pass_patterns:
             count += (
                 run_pass(graph, "joint_graph_patterns", one.apply, subsystem="joint_graph_passes")
@@ -59,6 +60,14 @@ def joint_graph_passes(graph: fx.GraphModule) -> fx.GraphModule:
         graph.graph.lint()
         graph.recompile()
     return graph
+
+
+def _read_half_scores(graph: fx.GraphModule) -> int:
+    if not any(n.target is aten._cross_entropy_rows.default for n in graph.graph.nodes):
+        return 0
+    from torch._inductor.fx_passes.half_scores import read_half_scores
+
+    return run_pass(graph, "half_scores", read_half_scores, subsystem="joint_graph_passes") or 0
 
 
 def _same_view(match: Match, arg: fx.Node) -> None:

@@ -391,6 +391,12 @@ std::vector<const OperatorEntry*> Dispatcher::all() const {
 std::atomic<bool> definitions_shown{false};
 
 namespace {
+thread_local bool whole_operators = false;
+}
+bool records_whole_operators() noexcept { return whole_operators; }
+void record_whole_operators(bool on) noexcept { whole_operators = on; }
+
+namespace {
 // Kernels taken out of use. They may hold Python objects, whose end can run anything: they are
 // dropped after the dispatcher's lock.
 using Dropped = std::vector<c10::intrusive_ptr<BoxedKernel>>;

@@ -31,6 +31,11 @@ inline bool seen_by_handlers(const Tensor& t) noexcept {
   return t.key_set().has(DispatchKey::Python) || handlers_active();
 }
 
+// Whether what this thread records runs here again, so that operators which are one kernel stay
+// whole and keep their bits and speed, where other handlers meet what they are made of.
+TORCH_API bool records_whole_operators() noexcept;
+TORCH_API void record_whole_operators(bool on) noexcept;
+
 // Lets calls reach the kernels for PythonTLSSnapshot. Called when the first handler appears.
 TORCH_API void show_definitions();
 

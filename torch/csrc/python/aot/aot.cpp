@@ -2,6 +2,7 @@
 
 #include <torch/csrc/python/aot/aot.h>
 
+#include <ATen/core/HandlerKeys.h>
 #include <torch/csrc/aot/min_cut.h>
 #include <torch/csrc/python/runtime/support.h>
 
@@ -79,7 +80,20 @@ PyObject* py_knapsack(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* py_record_whole_operators(PyObject*, PyObject* on) {
+  return guarded([&]() -> PyObject* {
+    const int wanted = PyObject_IsTrue(on);
+    if (wanted < 0) return nullptr;
+    const bool before = at::records_whole_operators();
+    at::record_whole_operators(wanted != 0);
+    return PyBool_FromLong(before);
+  });
+}
+
 PyMethodDef functions[] = {
+    {"record_whole_operators", py_record_whole_operators, METH_O,
+     "record_whole_operators(on): whether traces of this thread keep operators that are one kernel "
+     "here, instead of what they are made of; returns what held before"},
     {"min_cut", py_min_cut, METH_VARARGS,
      "min_cut(count, edges, source, sink): the value of the cut, and by node whether it stays with "
      "the source"},

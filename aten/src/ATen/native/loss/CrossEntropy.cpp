@@ -65,14 +65,19 @@ bool is_autocast_half(const Tensor& self) {
 
 // Whether CUDA's kernel for a matrix of scores computes exactly this call; any other, also one that
 // is in error, goes through the operators below.
-// Whoever traces fakes wants the operators that the fused one stands for.
+// Whoever traces fakes wants the operators that the fused one stands for, unless he says otherwise.
 bool fits_rows(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight) {
-  return self.is_cuda() && !self.key_set().has(DispatchKey::Fake) && self.has_storage() &&
-         self.is_floating_point() && self.dim() == 2 && self.size(1) > 0 && self.size(0) > 0 &&
-         target.dim() == 1 && target.size(0) == self.size(0) && target.scalar_type() == kLong &&
-         target.device() == self.device() && !functorch::is_differentiated_twice(self) &&
-         (!has(weight) || (weight->dim() == 1 && weight->size(0) == self.size(1) &&
-                           weight->scalar_type() == self.scalar_type()));
+  const bool is_shown = !self.key_set().has(DispatchKey::Fake) && self.has_storage();
+  if (!self.is_cuda() || !(is_shown || records_whole_operators()) || !self.is_floating_point() ||
+      self.dim() != 2 || target.dim() != 1 || target.scalar_type() != kLong ||
+      target.device() != self.device() || functorch::is_differentiated_twice(self))
+    return false;
+  const SymInt rows = self.sym_size(0), classes = self.sym_size(1);
+  const auto holds = [](c10::SymBool b) { return c10::guard_or_false(b); };
+  return holds(c10::sym_gt(rows, 0)) && holds(c10::sym_gt(classes, 0)) &&
+         holds(c10::sym_eq(target.sym_size(0), rows)) &&
+         (!has(weight) || (weight->dim() == 1 && weight->scalar_type() == self.scalar_type() &&
+                           holds(c10::sym_eq(weight->sym_size(0), classes))));
 }
 
 // The part of label smoothing that is the same for every class: the mean loss over all classes.

@@ -332,8 +332,8 @@ RowKernel rms_norm_rows(ScalarType dtype, int64_t length, double eps) {
   return rows;
 }
 
-// One fused operator where input and weight have one floating type, else, and for handlers, the
-// formula.
+// One fused operator where input and weight have one floating type, else, and for most handlers,
+// the formula.
 Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
                 const std::optional<Tensor>& weight, std::optional<double> eps) {
   rows_of(input, normalized_shape, weight, std::nullopt, "");
@@ -341,7 +341,7 @@ Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
   TORCH_CHECK_NOT_IMPLEMENTED(!c10::isIntegralType(dtype, true),
                               "\"rms_norm\" not implemented for '", dtype, "'");
   if (!input.is_complex() && (!has(weight) || weight->scalar_type() == dtype) &&
-      C10_LIKELY(!seen_by_handlers(input)))
+      (C10_LIKELY(!seen_by_handlers(input)) || records_whole_operators()))
     return std::get<0>(at::_fused_rms_norm(input, normalized_shape, weight, eps));
   const bool reduced = dtype == kHalf || dtype == kBFloat16;
   const Tensor x = reduced ? input.to(kFloat) : input;

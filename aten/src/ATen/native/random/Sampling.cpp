@@ -137,7 +137,7 @@ Tensor drop(const Tensor& input, double p, bool train, bool features) {
   check_probability(p);
   if (p == 0 || !train || has_none(input)) return input;
   if (p == 1) return at::mul(input, at::zeros_like(input));
-  if (input.is_cuda() && input.has_storage() && !features)
+  if (input.is_cuda() && (input.has_storage() || records_whole_operators()) && !features)
     return std::get<0>(at::native_dropout(input, p, true));
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
   draw(noise, 1 - p);
