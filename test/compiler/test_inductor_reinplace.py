@@ -130,3 +130,54 @@ def test_nothing_is_missed_where_no_copy_is_made() -> None:
     ReinplaceCounters.clear()
     _compiled(both_made_here, torch.ones(3, 2))
     assert ReinplaceCounters.get_total_missed() == 0
+
+
+def _norm_targets(fn: Callable, module: torch.nn.Module, x: torch.Tensor) -> list[object]:
+    """Operators with batch norm in their name that are called after all passes."""
+    seen: list[object] = []
+
+    def inner(gm: fx.GraphModule, inputs: Sequence[object], **kwargs: object):
+        run = compile_fx_inner(gm, inputs, **kwargs)
+        seen.extend(n.target for n in gm.graph.nodes if "batch_norm" in str(n.target))
+        return run
+
+    def backend(gm: fx.GraphModule, inputs: Sequence[object]):
+        return compile_fx(gm, inputs, inner_compile=inner)
+
+    torch._dynamo.reset()
+    state = {k: v.clone() for k, v in module.state_dict().items()}
+    want = [fn(x), fn(x + 1), *module.state_dict().values()]
+    want = [v.clone() for v in want]
+    module.load_state_dict(state)
+    compiled = torch.compile(fn, backend=backend, fullgraph=True)
+    got = [compiled(x), compiled(x + 1), *module.state_dict().values()]
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+    return seen
+
+
+def test_running_statistics_are_written_without_a_copy() -> None:
+    module = torch.nn.BatchNorm1d(3)
+    seen = _norm_targets(lambda x: module(x), module, torch.randn(5, 3))
+    assert seen == [aten._native_batch_norm_legit.default]
+
+
+def test_running_statistics_that_are_read_later_are_copied_first() -> None:
+    module = torch.nn.BatchNorm1d(3)
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        before = module.running_mean * 1
+        return module(x) + before + module.running_mean
+
+    _norm_targets(fn, module, torch.randn(5, 3))
+
+
+def test_one_norm_used_twice_in_a_graph() -> None:
+    module = torch.nn.BatchNorm1d(3)
+    _norm_targets(lambda x: module(module(x) * 2), module, torch.randn(5, 3))
+
+
+def test_statistics_shared_by_two_norms() -> None:
+    first, second = torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+    second.running_mean = first.running_mean
+    both = torch.nn.ModuleList([first, second])
+    _norm_targets(lambda x: first(x) + second(x * 2), both, torch.randn(5, 3))

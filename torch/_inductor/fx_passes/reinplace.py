@@ -27,6 +27,14 @@ _IN_PLACE = {
     aten.scatter_add.default: aten.scatter_add_.default,
     aten.index_add.default: aten.index_add_.default,
 }
+# Operators that return new values of arguments: those that write them instead, and by argument
+# which result its new value is.
+_RETURN_NEW = {
+    aten._native_batch_norm_legit_functional.default: (
+        aten._native_batch_norm_legit.default,
+        {3: 3, 4: 4},
+    ),
+}
 
 
 def _hops() -> tuple[object, ...]:
@@ -177,11 +185,32 @@ def _write_to_the_original(graph: fx.Graph, live: _Liveness, copy: fx.Node) -> N
         del live.written_back[source]
 
 
+def _write_arguments(graph: fx.Graph, live: _Liveness, node: fx.Node) -> None:
+    """Lets an operator that returns new values of inputs write them, where the inputs take these
+    values at the end anyway."""
+    target, places = _RETURN_NEW[node.target]
+    written = {}
+    for place, index in places.items():
+        given, results = node.args[place], _results(node, index)
+        if not isinstance(given, fx.Node) or given.op != "placeholder" or len(results) != 1:
+            return
+        copied_only = [u.target for u in results[0].users] == [aten.copy_.default]
+        if given in written or not copied_only or not live.may_write(node, given, results):
+            return
+        written[given] = results[0]
+    node.target = target
+    for given, result in written.items():
+        copy = live.written_back[given]
+        copy.replace_all_uses_with(given)
+        graph.erase_node(copy)
+        graph.erase_node(result)
+
+
 def reinplace_inplaceable_ops_core(graph: fx.Graph) -> bool:
     """Marks functionalised calls with what they must copy, lets operators of the program write
     without a copy, and scatters into inputs where their result is copied to anyway. Whether there
     was any."""
-    looked_for = {*_hops(), *_IN_PLACE}
+    looked_for = {*_hops(), *_IN_PLACE, *_RETURN_NEW}
     copies = _written_by_operators(graph)
     if not copies and not any(
         node.target in looked_for for node in graph.nodes if node.op == "call_function"
@@ -202,6 +231,8 @@ def reinplace_inplaceable_ops_core(graph: fx.Graph) -> bool:
                 copy = live.written_back[first]
                 copy.replace_all_uses_with(first)
                 graph.erase_node(copy)
+        elif node.target in _RETURN_NEW:
+            _write_arguments(graph, live, node)
     return True
 
 
