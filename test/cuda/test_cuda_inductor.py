@@ -140,3 +140,56 @@ def test_statistics_of_a_norm_in_half_precision_reach_the_backward_pass():
     compiled = compile_fx_inner(make_fx(body)(*args), args)
     for got, want in zip(compiled(list(args)), body(*args), strict=True):
         torch.testing.assert_close(got.cpu().float(), want.cpu().float(), rtol=1e-2, atol=1e-2)
+
+
+def launched(call):
+    """Names of the kernels that a call launches."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as record:
+        call()
+        torch.cuda.synchronize()
+    return [e.name for e in record.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+
+
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+def test_the_gradient_of_a_norm_is_added_to_that_of_the_residual_stream_at_once(kind):
+    # Two blocks x + f(norm(x)): the gradient of each norm meets one that came past the block.
+    torch.manual_seed(0)
+    make = torch.nn.LayerNorm if kind == "layer" else torch.nn.RMSNorm
+    norms = torch.nn.ModuleList([make(16), make(16)]).to(cuda)
+    products = [torch.randn(16, 16, device=cuda) for _ in norms]
+
+    def body(x):
+        for norm, w in zip(norms, products, strict=True):
+            x = x + norm(x) @ w
+        return x
+
+    grads = []
+    for run in (body, torch.compile(body)):
+        norms.zero_grad()
+        x = torch.ones(6, 16, device=cuda).cumsum(1).sin().requires_grad_()
+        y = run(x * 1.5)
+        seed = torch.randn(6, 16, generator=torch.Generator().manual_seed(1)).to(cuda)
+        names = launched(lambda y=y, seed=seed: (y * 2.0).backward(seed))
+        grads.append([x.grad, *(p.grad for p in norms.parameters())])
+    for got, want in zip(grads[1], grads[0], strict=True):
+        same_bits(got, want)
+    assert sum("norm_backward" in name for name in names) >= 2
+    assert not any("add" in name for name in names), names
+
+
+def test_a_gradient_that_is_read_again_is_not_added_to():
+    def body(g, x, w, other):
+        past = torch.mm(other, other)
+        mean, rstd = x.mean(1, keepdim=True), x.std(1, keepdim=True)
+        dx, dw, _ = torch.ops.aten.native_layer_norm_backward(
+            g, x, [16], mean, rstd, w, w, [True, True, True]
+        )
+        return dx + past, torch.mm(past, other), dw
+
+    g, x, other = (torch.randn(16, 16, device=cuda) for _ in range(3))
+    w = torch.randn(16, device=cuda)
+    found = torch.compile(body)(g, x, w, other)
+    for got, want in zip(found, body(g, x, w, other), strict=True):
+        same_bits(got, want)

@@ -104,6 +104,12 @@ void join_gradients(Plan& plan);
 // lie apart.
 at::Tensor joined_gradient(const std::vector<at::Tensor>& parts, const View& expected);
 
+// Marks calls that may add a gradient to a sum at once, and the steps that add otherwise.
+void offer_sums(Plan& plan);
+
+// Lets batch norms do what stands beside them.
+void join_batch_norms(Plan& plan);
+
 // Raised by lower() with `fuse` where a buffer is written that the graph made.
 struct InnerWrite {};
 

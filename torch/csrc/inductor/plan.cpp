@@ -8,6 +8,8 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/attention/PackedGradients.h>
+#include <ATen/native/norm/BatchNormNeighbours.h>
+#include <ATen/native/norm/PendingSum.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/inductor/cuda_compile.h>
 #include <torch/csrc/inductor/cuda_kernel.h>
@@ -116,7 +118,11 @@ class Run {
     at::Stack stack;
     stack.reserve(step.args.size() + 2);
     for (const CallArg& arg : step.args) stack.push_back(argument(arg));
-    if (C10_UNLIKELY(step.joined >= 0)) {
+    if (C10_UNLIKELY(step.sum >= 0)) {
+      call_with_sum(step, stack);
+    } else if (C10_UNLIKELY(step.batch_norm.has_value())) {
+      call_with_neighbours(step, stack);
+    } else if (C10_UNLIKELY(step.joined >= 0)) {
       const at::native::PackGradients packs(true);
       step.op->call_boxed(stack);
       if (take_joined(step, stack)) return;
@@ -133,6 +139,33 @@ class Run {
       if (slot.scalar_type() != expected.dtype) other_dtype_[expected.buffer] = expected.dtype;
       slot = arranged(slot, expected);
     }
+  }
+  // Lets the call add its first result to a sum that nobody else has.
+  void call_with_sum(const Step& step, at::Stack& stack) {
+    const View& form = view(step.sum);
+    const Tensor& there = base(form.buffer);
+    Tensor sum;
+    if (is_own(there) && there.scalar_type() == form.dtype && there.storage_offset() == 0)
+      sum = at::detail::checked_tensor(there.storage(), form.dtype, form.sizes, form.strides, 0);
+    {
+      const at::native::OfferSum offer(sum.defined() ? &sum : nullptr);
+      const at::native::GrantSum grant;
+      step.op->call_boxed(stack);
+    }
+    if (sum.defined() && stack[0].toTensor().is_same(sum))
+      buffers_[static_cast<size_t>(view(step.joined).buffer)] = sum;
+  }
+  void call_with_neighbours(const Step& step, at::Stack& stack) {
+    const Step::BatchNormJoin& join = *step.batch_norm;
+    at::native::BatchNormNeighbours near;
+    near.rectifies = join.rectifies;
+    if (join.added >= 0) near.added = tensor(join.added);
+    if (join.rectified >= 0) near.rectified = tensor(join.rectified);
+    {
+      const at::native::OfferNeighbours offer(&near);
+      step.op->call_boxed(stack);
+    }
+    if (near.is_done) buffers_[static_cast<size_t>(view(step.joined).buffer)] = stack[0].toTensor();
   }
   bool take_joined(const Step& step, const at::Stack& results) {
     std::vector<Tensor> parts;
@@ -179,13 +212,16 @@ class Run {
   }
 
   // ---- kernels
+  // Whether nobody else has the tensor's memory.
+  static bool is_own(const Tensor& t) {
+    return t.use_count() == 1 && t.storage().use_count() == 1 && !t.is_view();
+  }
   void allocate(const FusedOutput& out) {
     const View& v = view(out.view);
     Tensor& slot = buffers_[static_cast<size_t>(v.buffer)];
     if (out.donor >= 0) {
       const Tensor& donor = base(out.donor);
-      // Only memory that nobody else has.
-      if (donor.use_count() == 1 && donor.storage().use_count() == 1 && !donor.is_view()) {
+      if (is_own(donor)) {
         slot = looks_like(donor, v, 0)
                    ? donor
                    : at::detail::checked_tensor(donor.storage(), v.dtype, v.sizes, v.strides, 0);
@@ -219,6 +255,8 @@ class Run {
   }
 
   void fused(const Step& step) {
+    if (C10_UNLIKELY(step.may_be_joined) && base(view(step.outputs[0].view).buffer).defined())
+      return;
     settle_dtypes(step);
     for (const FusedOutput& out : step.outputs) allocate(out);
     if (step.numel == 0) return;

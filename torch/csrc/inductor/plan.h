@@ -119,10 +119,17 @@ struct Step {
   at::Tensor elements; // their shape, strides and dtype, on meta
   int32_t element_size = 0;
   RowForm row; // of a Call
-  // Of a Call whose results a later call joins: the view of what that one makes, -1 for others. The
-  // later one does nothing where the results came joined (join.cpp).
-  int32_t joined = -1;
+  // Of a Call whose results a later step joins or adds to a sum: the view of what that one makes,
+  // -1 for others, and the view of the sum. The later one does nothing where its result is there
+  // already (join.cpp, pending_sums.cpp).
+  int32_t joined = -1, sum = -1;
   bool may_be_joined = false;
+  // What a batch norm does on the way (batch_norms.cpp); views, or -1.
+  struct BatchNormJoin {
+    bool rectifies = false;
+    int32_t added = -1, rectified = -1;
+  };
+  std::optional<BatchNormJoin> batch_norm;
   std::shared_ptr<Chain> chain; // with the results in `outputs` and the buffers in `pointers`
 
   std::vector<int32_t> frees; // buffers not needed after this step

@@ -365,7 +365,11 @@ void schedule(Lowered& lowered, Plan& plan) {
   Scheduler(lowered, plan).run();
   if (lowered.device.is_cpu()) build_chains(plan);
   plan.outputs = std::move(lowered.outputs);
-  if (lowered.device.is_cuda()) join_gradients(plan);
+  if (lowered.device.is_cuda()) {
+    join_gradients(plan);
+    offer_sums(plan);
+    join_batch_norms(plan);
+  }
 }
 
 } // namespace torch::inductor

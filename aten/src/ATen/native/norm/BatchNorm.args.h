@@ -24,12 +24,13 @@ inline constexpr int kJoiningThreads = 32;
 inline constexpr int kAppliedRows = 4;
 
 template <class T> struct MomentArgs { const T* x; };
+// Where `rectified` is given the gradient counts only where it is above zero.
 template <class T, class A> struct GradientArgs {
-  const T *x, *grad;
+  const T *x, *grad, *rectified;
   const A* mean;
 };
 using GradientPointers = GradientArgs<void, void>;
-CRESSET_LAYOUT(GradientPointers, 24, mean, 16);
+CRESSET_LAYOUT(GradientPointers, 32, mean, 24);
 
 // Of what a pointer is null, nothing is read or written.
 template <class A> struct ForwardCoefficients {

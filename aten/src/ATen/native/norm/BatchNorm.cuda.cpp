@@ -4,12 +4,14 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/native/norm/BatchNorm.args.h>
+#include <ATen/native/norm/BatchNormNeighbours.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/threshold_backward.h>
 
 #include <algorithm>
 #include <limits>
@@ -118,6 +120,11 @@ Tensor room(const Channels& c, const Tensor& like, ScalarType compute, int64_t c
   return detail::empty({count, c.n.channels}, compute, like.device());
 }
 
+bool lies_as(const Tensor& t, const Tensor& like) {
+  return t.scalar_type() == like.scalar_type() && t.device() == like.device() &&
+         t.sizes() == like.sizes() && t.strides() == like.strides();
+}
+
 void training_coefficients(Channels& c, const Tensor& x, ForwardPointers to, ScalarType compute) {
   c.cut();
   const Tensor parts = detail::empty({c.n.parts, c.n.channels, 3}, compute, x.device());
@@ -137,6 +144,7 @@ void batch_norm_cuda(const Tensor& input, const std::optional<Tensor>& weight,
                      const std::optional<Tensor>& running_var, bool training, double momentum,
                      double eps, const Tensor& out, const Tensor& save_mean,
                      const Tensor& save_invstd) {
+  BatchNormNeighbours* const near = take_neighbours();
   Channels c(input, "batch_norm_cuda");
   cuda::check_same_device({&input, cuda::given(weight), cuda::given(bias),
                            cuda::given(running_mean), cuda::given(running_var)});
@@ -173,10 +181,15 @@ void batch_norm_cuda(const Tensor& input, const std::optional<Tensor>& weight,
     const Tensor centre = at::neg(at::mul(mean, scale));
     shift.copy_(b.defined() ? at::add(centre, b) : centre);
   }
+  const bool joins = near && y.is_same(out) && (!near->added.defined() || lies_as(near->added, y));
+  const Tensor added = joins ? near->added : Tensor();
+  if (added.defined()) c.add(added);
+  if (joins) near->is_done = true;
   const void *from = x.const_data_ptr(), *scales = scale.const_data_ptr(),
              *shifts = shift.const_data_ptr();
   cuda::launch(kApplyForward[c.slot][c.packed], c.apply_blocks(), kThreads, 0,
-               cuda::current_stream(), from, y.mutable_data_ptr(), scales, shifts, c.n);
+               cuda::current_stream(), from, data_or_null(added), y.mutable_data_ptr(), scales,
+               shifts, joins && near->rectifies, c.n);
   if (!y.is_same(out)) out.copy_(y);
 }
 
@@ -188,6 +201,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
   TORCH_CHECK(input.dim() >= 2 && grad_out.sizes() == input.sizes(),
               "Expected the gradient to have the shape of the input, ", input.sizes(), ", but got ",
               grad_out.sizes());
+  const BatchNormNeighbours* const near = take_neighbours();
   Channels c(input, "batch_norm_backward_cuda");
   const std::optional<Tensor>&given_mean = train ? save_mean : running_mean,
         &given_spread = train ? save_invstd : running_var;
@@ -207,7 +221,12 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
   const auto wanted = [&](int place, const Tensor& values) {
     return output_mask[static_cast<size_t>(place)] ? values.to(type) : Tensor();
   };
-  const Tensor x = laid_out(input), g = grad_out.contiguous(input.suggest_memory_format());
+  const Tensor x = laid_out(input);
+  Tensor g = grad_out.contiguous(input.suggest_memory_format()), rectified;
+  if (near && lies_as(near->rectified, g))
+    rectified = near->rectified;
+  else if (near)
+    g = at::threshold_backward(g, near->rectified, 0).contiguous(input.suggest_memory_format());
   const Tensor grads = room(c, x, compute, 5);
   if (input.numel() == 0) {
     grads.zero_();
@@ -216,6 +235,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
   }
   c.add(x);
   c.add(g);
+  if (rectified.defined()) c.add(rectified);
   c.cut();
   const auto row = [&](int64_t i) { return grads.select(0, i).mutable_data_ptr(); };
   const Tensor parts = detail::empty({c.n.parts, c.n.channels, 3}, compute, x.device());
@@ -223,7 +243,8 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
   void* const folded = parts.mutable_data_ptr();
   const auto& fold = c.last ? kSumsOfRows : kSumsOfPlanes;
   cuda::launch(fold[c.slot][c.packed], c.fold_grid(), kThreads, 0, stream,
-               GradientPointers{x.const_data_ptr(), g.const_data_ptr(), mean.const_data_ptr()},
+               GradientPointers{x.const_data_ptr(), g.const_data_ptr(), data_or_null(rectified),
+                                mean.const_data_ptr()},
                folded, c.n);
   const BackwardPointers to{data_or_null(w),
                             mean.const_data_ptr(),
@@ -242,7 +263,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
     c.add(to_input);
     const void *values = x.const_data_ptr(), *slope = g.const_data_ptr();
     cuda::launch(kApplyBackward[c.slot][c.packed], c.apply_blocks(), kThreads, 0, stream, values,
-                 slope, to_input.mutable_data_ptr(),
+                 slope, data_or_null(rectified), to_input.mutable_data_ptr(),
                  SlopePointers{mean.const_data_ptr(), row(2), row(3), row(4)}, c.n);
   }
   return {to_input, wanted(1, grads.select(0, 0)), wanted(2, grads.select(0, 1))};

@@ -11,6 +11,19 @@ CRESSET_DEVICE_FN long divided(long n, long divisor, const Divider& fast, bool s
   return small ? fast.quotient(static_cast<unsigned>(n)) : n / divisor;
 }
 
+// A gradient behind the positive part of something: zero where that is not above zero.
+template <class T, int kPack>
+CRESSET_DEVICE_FN Pack<T, kPack> load_gradient(const T* grad, const T* rectified, long place) {
+  Pack<T, kPack> g = load_pack<kPack>(grad + place);
+  if (rectified != nullptr) {
+    const Pack<T, kPack> r = load_pack<kPack>(rectified + place);
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k)
+      if (convert<opmath_t<T>>(r.v[k]) <= opmath_t<T>(0)) g.v[k] = convert<T>(opmath_t<T>(0));
+  }
+  return g;
+}
+
 // ---- what is folded -----------------------------------------------------------------------------
 // Count, mean and the sum of squared distances from it: exact where a plain sum of squares loses
 // everything to a large mean.
@@ -87,14 +100,15 @@ template <class A> struct GradientSums {
 template <class T> struct GradientFold {
   using A = opmath_t<T>;
   using State = GradientSums<A>;
-  const T *x, *grad;
+  const T *x, *grad, *rectified;
   const A* mean;
 
   CRESSET_DEVICE_FN explicit GradientFold(const GradientArgs<T, A>& a)
-      : x(a.x), grad(a.grad), mean(a.mean) {}
+      : x(a.x), grad(a.grad), rectified(a.rectified), mean(a.mean) {}
 
   template <int kPack> CRESSET_DEVICE_FN void add(State& s, long place, long channel) const {
-    const Pack<T, kPack> values = load_pack<kPack>(x + place), g = load_pack<kPack>(grad + place);
+    const Pack<T, kPack> values = load_pack<kPack>(x + place),
+                         g = load_gradient<T, kPack>(grad, rectified, place);
     const A centre = mean[channel];
     CRESSET_UNROLL
     for (int k = 0; k < kPack; ++k) {
@@ -105,7 +119,7 @@ template <class T> struct GradientFold {
   }
   template <int kPack> struct Row { Pack<T, kPack> values, grad; };
   template <int kPack> CRESSET_DEVICE_FN Row<kPack> load_row(long place) const {
-    return {load_pack<kPack>(x + place), load_pack<kPack>(grad + place)};
+    return {load_pack<kPack>(x + place), load_gradient<T, kPack>(grad, rectified, place)};
   }
   template <int kPack>
   CRESSET_DEVICE_FN void add_row(State (&s)[kPack], const Row<kPack>& row, const A* centres) const {
@@ -281,13 +295,16 @@ template <class F> CRESSET_DEVICE_FN void apply_packs(const ChannelNumbers& n, c
 template <class T, int kValues> struct ForwardApplication {
   static constexpr int kPack = kValues;
   using A = opmath_t<T>;
-  using Values = Pack<T, kPack>;
+  struct Values {
+    Pack<T, kPack> x, added;
+  };
   struct Coefficients {
     A scale[kPack], shift[kPack];
   };
-  const T* x;
+  const T *x, *added; // added: to the norm; null: nothing
   T* y;
   const A *scale, *shift;
+  bool rectifies;
 
   // Of kPack channels from c on, or (step 0) of c alone.
   CRESSET_DEVICE_FN Coefficients coefficients(long c, int step) const {
@@ -299,12 +316,22 @@ template <class T, int kValues> struct ForwardApplication {
     }
     return by;
   }
-  CRESSET_DEVICE_FN Values read(long i) const { return load_pack<kPack>(x + i); }
+  CRESSET_DEVICE_FN Values read(long i) const {
+    Values v;
+    v.x = load_pack<kPack>(x + i);
+    if (added != nullptr) v.added = load_pack<kPack>(added + i);
+    return v;
+  }
+  // Rounds after each of the operators, as they do one by one.
   CRESSET_DEVICE_FN void write(long i, Values v, const Coefficients& by) const {
     CRESSET_UNROLL
-    for (int k = 0; k < kPack; ++k)
-      v.v[k] = convert<T>(convert<A>(v.v[k]) * by.scale[k] + by.shift[k]);
-    store_pack<kPack>(y + i, v);
+    for (int k = 0; k < kPack; ++k) {
+      T& r = v.x.v[k];
+      r = convert<T>(convert<A>(r) * by.scale[k] + by.shift[k]);
+      if (added != nullptr) r = convert<T>(convert<A>(r) + convert<A>(v.added.v[k]));
+      if (rectifies && convert<A>(r) < A(0)) r = convert<T>(A(0));
+    }
+    store_pack<kPack>(y + i, v.x);
   }
 };
 
@@ -317,7 +344,7 @@ template <class T, int kValues> struct BackwardApplication {
   struct Coefficients {
     A mean[kPack], scale[kPack], slope[kPack], offset[kPack];
   };
-  const T *x, *grad;
+  const T *x, *grad, *rectified;
   T* out;
   Slopes<A> by_channel;
 
@@ -333,7 +360,7 @@ template <class T, int kValues> struct BackwardApplication {
     return by;
   }
   CRESSET_DEVICE_FN Values read(long i) const {
-    return {load_pack<kPack>(x + i), load_pack<kPack>(grad + i)};
+    return {load_pack<kPack>(x + i), load_gradient<T, kPack>(grad, rectified, i)};
   }
   CRESSET_DEVICE_FN void write(long i, Values v, const Coefficients& by) const {
     CRESSET_UNROLL
@@ -376,18 +403,20 @@ template <class T, int kValues> struct BackwardApplication {
     at::device::fold_rows<pack>(at::device::GradientFold<cresset_##T>(f), out, n);                 \
   }                                                                                                \
   CRESSET_KERNEL(256)                                                                              \
-  apply_forward_##T##suffix(                                                                       \
-      const cresset_##T* x, cresset_##T* y, const at::device::opmath_t<cresset_##T>* scale,        \
-      const at::device::opmath_t<cresset_##T>* shift, at::device::ChannelNumbers n) {              \
-    at::device::apply_packs(                                                                       \
-        n, at::device::ForwardApplication<cresset_##T, pack>{x, y, scale, shift});                 \
+  apply_forward_##T##suffix(const cresset_##T* x, const cresset_##T* added, cresset_##T* y,        \
+                            const at::device::opmath_t<cresset_##T>* scale,                        \
+                            const at::device::opmath_t<cresset_##T>* shift, bool rectifies,        \
+                            at::device::ChannelNumbers n) {                                        \
+    at::device::apply_packs(n, at::device::ForwardApplication<cresset_##T, pack>{                  \
+                                   x, added, y, scale, shift, rectifies});                         \
   }                                                                                                \
   CRESSET_KERNEL(256)                                                                              \
-  apply_backward_##T##suffix(const cresset_##T* x, const cresset_##T* grad, cresset_##T* out,      \
+  apply_backward_##T##suffix(const cresset_##T* x, const cresset_##T* grad,                        \
+                             const cresset_##T* rectified, cresset_##T* out,                       \
                              at::device::Slopes<at::device::opmath_t<cresset_##T>> by,             \
                              at::device::ChannelNumbers n) {                                       \
-    at::device::apply_packs(n,                                                                     \
-                            at::device::BackwardApplication<cresset_##T, pack>{x, grad, out, by}); \
+    at::device::apply_packs(                                                                       \
+        n, at::device::BackwardApplication<cresset_##T, pack>{x, grad, rectified, out, by});       \
   }
 #define CRESSET_COEFFICIENTS(A)                                                                    \
   CRESSET_KERNEL(1024)                                                                             \

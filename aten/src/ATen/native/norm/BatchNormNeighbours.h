@@ -1,0 +1,38 @@
+// What a compiled graph does beside a batch norm. The kernels of a GPU do it on the way, with the
+// bits that kernels of its own would give, and save passes over memory that take as long as the
+// norm itself.
+#pragma once
+
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+
+namespace at::native {
+
+struct BatchNormNeighbours {
+  // Forward: the result is the positive part of the norm, or of the norm plus `added`. `is_done`
+  // says whether the kernel did it.
+  bool rectifies = false, is_done = false;
+  Tensor added; // undefined: nothing
+  // Backward: the gradient is one of the positive part, which was `rectified`; undefined: it is
+  // that of the norm. Always done.
+  Tensor rectified;
+};
+
+inline thread_local BatchNormNeighbours* t_batch_norm_neighbours = nullptr;
+
+// Offers the next batch norm of this thread its neighbours.
+class OfferNeighbours {
+ public:
+  explicit OfferNeighbours(BatchNormNeighbours* offered) { t_batch_norm_neighbours = offered; }
+  ~OfferNeighbours() { t_batch_norm_neighbours = nullptr; }
+  OfferNeighbours(const OfferNeighbours&) = delete;
+  OfferNeighbours& operator=(const OfferNeighbours&) = delete;
+};
+
+// Null where there are none; nobody else gets them.
+inline BatchNormNeighbours* take_neighbours() {
+  return std::exchange(t_batch_norm_neighbours, nullptr);
+}
+
+} // namespace at::native
