@@ -48,7 +48,7 @@ class Writer {
   }
 
   std::set<std::string> headers;
-  std::ostringstream body;
+  std::ostringstream loads, body;
   int widest = 1;
 
  private:
@@ -65,17 +65,17 @@ class Writer {
     const auto [known, is_new] = loads_.emplace(key, "m" + std::to_string(loads_.size()));
     if (!is_new) return known->second;
     const std::string type = type_name(dtype), pointer = c10::str("a.p[", place.index, "]");
-    body << "  const auto " << known->second << " = ";
+    loads << "  const auto " << known->second << " = ";
     if (place.kind == PK::Constant)
-      body << "lone<" << type << ", S::kCount>(reinterpret_cast<const char*>(a.pool) + "
-           << 16 * int64_t(place.index) << ");\n";
+      loads << "lone<" << type << ", S::kCount>(reinterpret_cast<const char*>(a.pool) + "
+            << 16 * int64_t(place.index) << ");\n";
     else if (place.kind == PK::Lone)
-      body << "lone<" << type << ", S::kCount>(" << pointer << ");\n";
+      loads << "lone<" << type << ", S::kCount>(" << pointer << ");\n";
     else if (place.kind == PK::Rows)
-      body << "load_rows<" << type << ", S>(" << pointer << ", first, a.rows" << place.rows
-           << ");\n";
+      loads << "load_rows<" << type << ", S>(" << pointer << ", first, end, a.rows" << place.rows
+            << ");\n";
     else
-      body << "load<" << type << ", S>(" << pointer << ", first);\n";
+      loads << "load<" << type << ", S>(" << pointer << ", first, end);\n";
     return known->second;
   }
 
@@ -94,7 +94,7 @@ class Writer {
       lone_[step.out.index] = name;
     } else {
       stored_[step.out.index] = name;
-      body << "  store<S>(a.p[" << step.out.index << "], first, " << name << ");\n";
+      body << "  store<S>(a.p[" << step.out.index << "], first, end, " << name << ");\n";
     }
   }
 
@@ -193,25 +193,26 @@ CudaKernel::CudaKernel(const TileProgram& program) {
   if (rows_at_ > pool_at_)
     text << "  alignas(16) unsigned char pool[" << rows_at_ - pool_at_ << "];\n";
   text << members.str() << "};\n\nnamespace at::device::fused {\ntemplate <class S> "
-       << "CRESSET_DEVICE_FN void once(const FusedArgs& a, long first) {\n"
-       << writer.body.str() << "}\nusing Packs = Span<" << pack_ << ", " << runs_ << ", "
-       << kThreads << ">;\nusing One = Span<1, 1, " << kThreads
+       << "CRESSET_DEVICE_FN void once(const FusedArgs& a, long first, long end) {\n"
+       << writer.loads.str() << writer.body.str() << "}\nusing Packs = Span<" << pack_ << ", "
+       << runs_ << ", " << kThreads << ">;\nusing One = Span<1, 1, " << kThreads
        << ">;\n} // namespace at::device::fused\n\nCRESSET_KERNEL(" << kThreads << ")\n"
        << kName << R"((const __grid_constant__ FusedArgs a) {
   CRESSET_AWAIT_PREDECESSOR;
   using S = at::device::fused::Packs;
-  const long first = blockIdx.x * S::kRuns * S::kStride + threadIdx.x * S::kPack;
-  const long last = first + (S::kRuns - 1) * S::kStride;
-  if (a.aligned != 0 && last + S::kPack <= a.n) {
-    at::device::fused::once<S>(a, first);
-  } else {
+  using One = at::device::fused::One;
+  const long block = blockIdx.x * S::kRuns * S::kStride;
+  if (a.aligned == 0) {
     CRESSET_NO_UNROLL
-    for (long here = first; here <= last; here += S::kStride) {
-      CRESSET_NO_UNROLL
-      for (int j = 0; j < S::kPack; ++j)
-        if (here + j < a.n) at::device::fused::once<at::device::fused::One>(a, here + j);
-    }
+    for (int i = threadIdx.x; i < S::kRuns * S::kStride; i += blockDim.x)
+      at::device::fused::once<One>(a, block + i, a.n);
+    return;
   }
+  at::device::fused::once<S>(a, block + threadIdx.x * S::kPack, a.n - (S::kPack - 1));
+  // The elements after the last whole pack.
+  const long rest = a.n - a.n % S::kPack + threadIdx.x;
+  if (S::kPack > 1 && blockIdx.x == gridDim.x - 1 && rest < a.n)
+    at::device::fused::once<One>(a, rest, a.n);
 }
 )";
   text_ = text.str();

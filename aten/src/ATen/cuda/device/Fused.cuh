@@ -52,12 +52,18 @@ template <class T, int kCount> CRESSET_DEVICE_FN Reg<T, kCount> all_of(T value) 
 template <class T, int kCount> CRESSET_DEVICE_FN Reg<T, kCount> lone(const char* p) {
   return all_of<T, kCount>(from_memory<T>(*reinterpret_cast<const memory_t<T>*>(p)));
 }
-template <class T, class S> CRESSET_DEVICE_FN Reg<T, S::kCount> load(const char* p, long first) {
+// Note [Loads that stay first]
+// A pack that begins at `end` or later is not there. Asking for each pack keeps the loads where
+// they stand: the assembler puts loads off until their first use, to save registers, and then waits
+// for one after the other.
+template <class T, class S>
+CRESSET_DEVICE_FN Reg<T, S::kCount> load(const char* p, long first, long end) {
   Reg<T, S::kCount> r;
   CRESSET_UNROLL
   for (int run = 0; run < S::kRuns; ++run) {
-    const Pack<memory_t<T>, S::kPack> pack =
-        load_pack<S::kPack>(reinterpret_cast<const memory_t<T>*>(p) + first + run * S::kStride);
+    const long here = first + run * S::kStride;
+    Pack<memory_t<T>, S::kPack> pack = {};
+    if (here < end) pack = load_pack<S::kPack>(reinterpret_cast<const memory_t<T>*>(p) + here);
     CRESSET_UNROLL
     for (int j = 0; j < S::kPack; ++j) r.v[run * S::kPack + j] = from_memory<T>(pack.v[j]);
   }
@@ -66,13 +72,14 @@ template <class T, class S> CRESSET_DEVICE_FN Reg<T, S::kCount> load(const char*
 template <class T> CRESSET_DEVICE_FN T element(const char* p) {
   return from_memory<T>(*reinterpret_cast<const memory_t<T>*>(p));
 }
-template <class T, class S, int kDims>
-CRESSET_DEVICE_FN Reg<T, S::kCount> load_rows(const char* p, long first, const Rows<kDims>& rows) {
-  Reg<T, S::kCount> r;
+template <class T, class S, int kDims> CRESSET_DEVICE_FN Reg<T, S::kCount>
+load_rows(const char* p, long first, long end, const Rows<kDims>& rows) {
+  Reg<T, S::kCount> r = {};
   CRESSET_UNROLL
   for (int run = 0; run < S::kRuns; ++run) {
     const long here = first + run * S::kStride;
     T* const v = r.v + run * S::kPack;
+    if (here >= end) continue;
     if (S::kPack == 1 || rows.form == 2) {
       const T value = element<T>(p + rows.offset(here));
       CRESSET_UNROLL
@@ -90,9 +97,10 @@ CRESSET_DEVICE_FN Reg<T, S::kCount> load_rows(const char* p, long first, const R
   return r;
 }
 template <class S, class T>
-CRESSET_DEVICE_FN void store(char* p, long first, const Reg<T, S::kCount>& value) {
+CRESSET_DEVICE_FN void store(char* p, long first, long end, const Reg<T, S::kCount>& value) {
   CRESSET_UNROLL
   for (int run = 0; run < S::kRuns; ++run) {
+    if (first + run * S::kStride >= end) continue;
     Pack<memory_t<T>, S::kPack> pack;
     CRESSET_UNROLL
     for (int j = 0; j < S::kPack; ++j)

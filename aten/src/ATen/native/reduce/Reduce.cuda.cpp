@@ -31,6 +31,7 @@ constexpr int64_t kManyBlocks = 4096;
 constexpr int64_t kBlockBytes = 32768;
 // Blocks of kThreads that a multiprocessor runs at a time.
 constexpr int64_t kWaveBlocks = 6;
+constexpr int64_t kColumnWaveBlocks = 3; // of the kernel of columns, which takes more registers
 constexpr int64_t kCombineThreads = 262144;
 // Threads that fill the largest GPU about twice.
 constexpr int64_t kFullGpu = 524288;
@@ -276,7 +277,9 @@ Launch plan_columns(Args& a, const Geometry& g, int64_t itemsize, int64_t accumu
   a.lanes = static_cast<int32_t>(std::min<int64_t>(lanes, power_of_two_above(units)));
   const int64_t column_blocks = (units + a.lanes - 1) / a.lanes;
   const int64_t blocks = column_blocks * (g.outputs / a.columns);
-  split(a, blocks, g.count, std::max<int64_t>(1, 16 * kThreads / a.lanes), kManyBlocks / 2);
+  // As many blocks as run side by side: the last ones of a second wave would run alone.
+  split(a, blocks, g.count, std::max<int64_t>(1, 4 * kThreads / a.lanes),
+        kColumnWaveBlocks * at::cuda::multiprocessors());
   return {kColumn, blocks * a.splits};
 }
 
