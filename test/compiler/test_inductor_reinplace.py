@@ -181,3 +181,54 @@ def test_statistics_shared_by_two_norms() -> None:
     second.running_mean = first.running_mean
     both = torch.nn.ModuleList([first, second])
     _norm_targets(lambda x: first(x) + second(x * 2), both, torch.randn(5, 3))
+
+
+def _targets(fn: Callable, *inputs: Tensor) -> list[object]:
+    """Operators called after all passes; checks results and what is written to the inputs."""
+    seen: list[object] = []
+
+    def inner(gm: fx.GraphModule, given: Sequence[object], **kwargs: object):
+        run = compile_fx_inner(gm, given, **kwargs)
+        seen.extend(n.target for n in gm.graph.nodes if n.op == "call_function")
+        return run
+
+    def backend(gm: fx.GraphModule, given: Sequence[object]):
+        return compile_fx(gm, given, inner_compile=inner)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(fn, backend=backend, fullgraph=True)
+    plain, ours = [x.clone() for x in inputs], [x.clone() for x in inputs]
+    for _ in range(2):
+        want, got = fn(*plain), compiled(*ours)
+        assert torch.equal(got, want)
+        assert all(torch.equal(a, b) for a, b in zip(ours, plain, strict=True))
+    return seen
+
+
+def test_a_cache_of_keys_is_written_where_it_lies() -> None:
+    cache, row, place = torch.zeros(2, 8, 3), torch.randn(2, 1, 3), torch.tensor([5])
+
+    def fn(cache: Tensor, row: Tensor, place: Tensor) -> Tensor:
+        cache.index_copy_(1, place, row * 2)
+        return (cache * row).sum()
+
+    seen = _targets(fn, cache, row, place)
+    assert aten.index_copy_.default in seen and aten.copy_.default not in seen
+
+
+def test_rows_are_filled_where_they_lie() -> None:
+    def fn(x: Tensor, rows: Tensor) -> Tensor:
+        x.index_fill_(0, rows, 2.5)
+        return x + 1
+
+    seen = _targets(fn, torch.randn(5, 3), torch.tensor([0, 3]))
+    assert aten.index_fill_.int_Scalar in seen and aten.copy_.default not in seen
+
+
+def test_a_source_in_the_memory_that_is_written_is_read_first() -> None:
+    def fn(x: Tensor, rows: Tensor) -> Tensor:
+        x.copy_(x.index_copy(0, rows, x.flip(0)[:2] * 1 + x[1:3]))
+        x.copy_(x.index_copy(0, rows, x.t()[:2]))
+        return x + 1
+
+    _targets(fn, torch.arange(16.0).view(4, 4), torch.tensor([3, 1]))

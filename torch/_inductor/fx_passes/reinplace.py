@@ -26,6 +26,10 @@ _IN_PLACE = {
     aten.scatter.value: aten.scatter_.value,
     aten.scatter_add.default: aten.scatter_add_.default,
     aten.index_add.default: aten.index_add_.default,
+    aten.index_copy.default: aten.index_copy_.default,
+    aten.index_fill.int_Scalar: aten.index_fill_.int_Scalar,
+    aten.index_fill.int_Tensor: aten.index_fill_.int_Tensor,
+    aten.masked_scatter.default: aten.masked_scatter_.default,
 }
 # Operators that return new values of arguments: those that write them instead, and by argument
 # which result its new value is.
@@ -113,6 +117,16 @@ class _Liveness:
                     continue
                 return False
         return True
+
+
+def _is_read_elsewhere(node: fx.Node, written: fx.Node) -> bool:
+    """Whether another argument of a node lies in the memory of `written`."""
+    place = list(node.args).index(written)
+    others = list(node.args)
+    del others[place]
+    found: list[fx.Node] = []
+    fx.map_arg((others, dict(node.kwargs)), found.append)
+    return any(_storage(n) == _storage(written) for n in found)
 
 
 def _results(node: fx.Node, index: int) -> list[fx.Node]:
@@ -225,6 +239,9 @@ def reinplace_inplaceable_ops_core(graph: fx.Graph) -> bool:
         elif node.target in _IN_PLACE:
             first = node.args[0]
             if not isinstance(first, fx.Node) or first.op != "placeholder":
+                continue
+            # A source in the same memory has to keep its values while they are written.
+            if _is_read_elsewhere(node, first):
                 continue
             if live.may_write(node, first, [node]):
                 node.target = _IN_PLACE[node.target]

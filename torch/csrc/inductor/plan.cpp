@@ -305,13 +305,20 @@ bool same_number(const IValue& a, const IValue& b) {
   return a.isDouble() ? a.bits.d[0] == b.bits.d[0] : a.bits.i == b.bits.i;
 }
 
+// A model has hundreds of inputs: each storage is put into a table once.
 bool are_apart(c10::ArrayRef<IValue> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    for (size_t k = 0; k < i; ++k) {
-      if (inputs[i].isTensor() && inputs[k].isTensor() &&
-          inputs[i].toTensor().is_alias_of(inputs[k].toTensor()))
-        return false;
-    }
+  size_t size = 16;
+  while (size < 2 * inputs.size()) size *= 2;
+  c10::SmallVector<const void*, 256> table(size, nullptr);
+  for (const IValue& value : inputs) {
+    if (!value.isTensor()) continue;
+    const auto& tensor = static_cast<const c10::TensorImpl&>(*value.ref);
+    if (!tensor.has_storage()) continue;
+    const void* const storage = tensor.storage().get();
+    size_t place = (reinterpret_cast<uintptr_t>(storage) >> 4) * 0x9e3779b97f4a7c15u >> 20;
+    for (place &= size - 1; table[place] != nullptr; place = (place + 1) & (size - 1))
+      if (table[place] == storage) return false;
+    table[place] = storage;
   }
   return true;
 }
