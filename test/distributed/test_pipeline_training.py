@@ -137,3 +137,46 @@ def test_training_in_stages_equals_one_process(schedule, size):
 @pytest.mark.parametrize("pp, dp, tp", [(2, 2, 1), (2, 1, 2), (2, 2, 2)])
 def test_training_in_stages_that_are_divided_too_equals_one_process(pp, dp, tp):
     _check(run_ranks(_divided, pp * dp * tp, pp, dp, tp))
+
+
+def _replicated_or_sharded(rank, size, schedule, wrapper):
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("pp", "dp"))
+    group, place = mesh.get_group("dp"), mesh.get_local_rank("dp")
+
+    def prepare(stage):
+        if wrapper == "replicated":
+            return nn.parallel.DistributedDataParallel(stage, process_group=group)
+        return fully_shard(stage, mesh=mesh["dp"], reshard_after_forward=wrapper == "cut")
+
+    part = slice(place * BATCH // 2, (place + 1) * BATCH // 2)
+    return _train(mesh.get_group("pp"), schedule, prepare, part, group)
+
+
+@pytest.mark.parametrize("schedule", [ScheduleGPipe, Schedule1F1B, ScheduleZBVZeroBubble])
+@pytest.mark.parametrize("wrapper", ["replicated", "whole", "cut"])
+def test_stages_that_are_replicated_or_sharded_exchange_what_all_microbatches_add(
+    schedule, wrapper
+):
+    _check(run_ranks(_replicated_or_sharded, 4, schedule, wrapper))
+
+
+def _raises_in_a_step(rank, size):
+    stage = fully_shard(nn.Linear(2, 2))
+    unit = stage._fsdp_state.unit
+    group = [dist.new_group([0]), dist.new_group([1])][rank]
+
+    def loss(output, target):
+        raise KeyError("no loss")
+
+    place = PipelineStage(stage, 0, 1, torch.device("cpu"), group=group)
+    runner = ScheduleGPipe(place, 2, loss_fn=loss)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="no loss"):
+            runner.step(torch.ones(4, 2), target=torch.ones(4, 2))
+    runner._loss_fn = nn.functional.mse_loss
+    runner.step(torch.ones(4, 2), target=torch.ones(4, 2))
+    return unit.reduce_grads, stage._fsdp_state.reshard_after_backward, stage.weight.grad is None
+
+
+def test_settings_of_a_sharded_stage_outlive_a_step_that_raises():
+    assert run_ranks(_raises_in_a_step, 2) == [(True, True, False)] * 2

@@ -179,8 +179,7 @@ class _Schedule(ABC):
         arg_parts, kwarg_parts = split_args_kwargs_into_chunks(args, kwargs, count, *self._specs)
         targets = list(torch.tensor_split(target, count)) if target is not None else None
         for stage in self._stages.values():
-            stage.clear()
-            stage.has_backward = backward
+            stage.begin(count, backward)
         found: dict[int, torch.Tensor] = {}
         for action in self.order(backward):
             stage, mb = self._stages[action.stage], action.microbatch

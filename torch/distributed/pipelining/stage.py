@@ -13,6 +13,7 @@ from torch.distributed.pipelining._backward import (
     stage_backward_input,
     stage_backward_weight,
 )
+from torch.distributed.pipelining._gradients import GradientExchange
 
 __all__ = ["PipelineStage"]
 
@@ -64,6 +65,7 @@ class PipelineStage:
         if input_args is not None and not self.is_first:
             self._incoming = [(t.shape, t.dtype, t.is_floating_point()) for t in _tuple(input_args)]
             self._outgoing_known = output_args is not None
+        self._exchange = GradientExchange(submodule)
         self.clear()
 
     @property
@@ -75,6 +77,13 @@ class PipelineStage:
     def is_last(self) -> bool:
         """Whether the stage makes the step's results."""
         return self.stage_index == self.num_stages - 1
+
+    def begin(self, microbatches: int, backward: bool) -> None:
+        """A step of so many microbatches begins, with or without backward passes."""
+        self.clear()
+        self.has_backward = backward
+        if backward:
+            self._exchange.begin(microbatches)
 
     def clear(self) -> None:
         """Forgets the microbatches of a step."""
@@ -155,7 +164,8 @@ class PipelineStage:
                 t.detach().requires_grad_(self.has_backward and needs and t.is_floating_point())
                 for t, (_, _, needs) in zip(got, metas, strict=True)
             )
-        result = self.submod(*args, **kwargs)
+        with self._exchange.forward():
+            result = self.submod(*args, **kwargs)
         outputs = _tuple(result)
         self._inputs[microbatch], self._outputs[microbatch] = args, outputs
         if self.is_last:
@@ -169,6 +179,7 @@ class PipelineStage:
         """Runs a microbatch backwards and sends the gradient of its input back."""
         inputs = self._inputs.pop(microbatch)
         results, grads = self._begin_backward(microbatch, loss)
+        self._exchange.before_backward(results)
         stage_backward(results, grads, inputs)
         self._send_back(inputs, microbatch)
 
@@ -176,13 +187,15 @@ class PipelineStage:
         """The first part of it: the gradient of the input is sent back, weights get none yet."""
         inputs = self._inputs.pop(microbatch)
         results, grads = self._begin_backward(microbatch, loss)
-        _, rest = stage_backward_input(results, grads, inputs, self.submod.parameters())
+        weights = self._exchange.whole_parameters()
+        _, rest = stage_backward_input(results, grads, inputs, weights)
         self._rest[microbatch] = rest
         self._send_back(inputs, microbatch)
 
     def backward_weight_one_chunk(self, microbatch: int) -> None:
         """The second part: weights get their gradients."""
-        stage_backward_weight(self.submod.parameters(), self._rest.pop(microbatch))
+        stage_backward_weight(self._exchange.whole_parameters(), self._rest.pop(microbatch))
+        self._exchange.after_weights()
 
     def _begin_backward(
         self, microbatch: int, loss: Tensor | None
