@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as Parallel
+from torch.utils.checkpoint import checkpoint
 
 pytestmark = needs_gloo
 
@@ -70,6 +71,39 @@ def test_parameters_after_training_are_those_of_one_process(options):
     for one, other, alone in zip(first, second, expected, strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_allclose(one, alone, rtol=1e-5, atol=1e-6)
+
+
+class _Recomputed(nn.Module):
+    """Layers that run again in passes of their own inside the backward pass, each of `uses` times;
+    no parameter gets its gradient in the outer pass."""
+
+    def __init__(self, uses: int) -> None:
+        super().__init__()
+        self.layers, self.uses = _model(), uses
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros(())
+        for scale in range(1, self.uses + 1):
+            y = x * scale
+            for layer in self.layers:
+                y = checkpoint(layer, y, use_reentrant=True)
+            total = total + y
+        return total
+
+
+def _recomputing(rank: int, size: int, uses: int) -> list:
+    model = Parallel(_Recomputed(uses), static_graph=uses > 1)
+    x, y = _data()
+    return _train(model, [(x[rank::size].requires_grad_(), y[rank::size])])
+
+
+@pytest.mark.parametrize("uses", [1, 2])
+def test_layers_recomputed_in_passes_of_their_own_train_as_in_one_process(uses):
+    x, y = _data()
+    wanted = _train(_Recomputed(uses), [(x.requires_grad_(), y)])
+    for found in run_ranks(_recomputing, 2, uses):
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def _averaging(state, bucket):

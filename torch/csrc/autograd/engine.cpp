@@ -372,6 +372,7 @@ TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef
                        const BackwardOptions& options) {
   Pass pass;
   pass.id = next_pass_id.fetch_add(1, std::memory_order_relaxed);
+  pass.outer = current_pass;
   pass.options = options;
   pass.inputs = inputs;
   for (size_t i = 0; i < inputs.size(); ++i) pass.captured.push_back(Tensor());
@@ -401,11 +402,19 @@ TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef
   return std::move(pass.captured);
 }
 
-void queue_callback(std::function<void()> callback) {
-  TORCH_CHECK(current_pass != nullptr,
-              "Final callbacks can only be installed during backward pass.");
-  const std::lock_guard<std::mutex> lock(current_pass->callbacks_mutex);
-  current_pass->callbacks.push_back(std::move(callback));
+namespace {
+void queue_in(Pass* pass, std::function<void()> callback) {
+  TORCH_CHECK(pass != nullptr, "Final callbacks can only be installed during backward pass.");
+  const std::lock_guard<std::mutex> lock(pass->callbacks_mutex);
+  pass->callbacks.push_back(std::move(callback));
+}
+} // namespace
+
+void queue_callback(std::function<void()> callback) { queue_in(current_pass, std::move(callback)); }
+void queue_outermost_callback(std::function<void()> callback) {
+  Pass* pass = current_pass;
+  while (pass != nullptr && pass->outer != nullptr) pass = pass->outer;
+  queue_in(pass, std::move(callback));
 }
 Node* current_node() { return running_node; }
 int64_t current_pass_id() { return current_pass ? current_pass->id : -1; }

@@ -26,6 +26,9 @@ TORCH_API TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads,
 // Runs `callback` when the backward pass in progress on this thread has ended. Error outside of
 // one.
 TORCH_API void queue_callback(std::function<void()> callback);
+// The same when all passes in progress on this thread have ended: a pass that a node of another one
+// runs, as checkpoints do, may compute some of the gradients of a parameter only.
+TORCH_API void queue_outermost_callback(std::function<void()> callback);
 // The node being run on this thread, or null.
 TORCH_API Node* current_node();
 // A number that tells the backward pass in progress on this thread from others; -1 outside of one.

@@ -74,6 +74,7 @@ struct Pass {
   c10::ArrayRef<Edge> inputs;
   TensorVec captured;
   PassStreams* streams = nullptr; // of the thread that runs the pass
+  Pass* outer = nullptr;          // the one of which a node runs this one
 };
 
 // The number the next node made on this thread gets; numbers only grow.

@@ -218,7 +218,7 @@ void Reducer::accumulated(size_t parameter) {
   if (!expects_) return;
   if (!has_begun_) {
     has_begun_ = true;
-    torch::autograd::queue_callback([this] { finish_pass(); });
+    torch::autograd::queue_outermost_callback([this] { finish_pass(); });
     for (const size_t i : unused_) mark_ready(i, false);
   }
   if (options_.static_graph) {
