@@ -14,6 +14,7 @@ from torch.distributed._shard.sharded_tensor import metadata as sharded
 from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
 from torch.distributed.checkpoint._traverse import get_element, set_element
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 
 def _state(fill: float = 0.0) -> dict:
@@ -217,6 +218,47 @@ def test_initialised_optimizer_has_state_and_unchanged_parameters():
     assert torch.equal(weight, torch.arange(3.0)) and weight.grad is None
     assert set(optimizer.state[weight]) >= {"exp_avg", "exp_avg_sq", "step"}
     assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def _with_optimizer(kind, **settings):
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    return model, kind(model.parameters(), **settings)
+
+
+def _step_of(model, optimizer):
+    model(torch.ones(4, 3)).square().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (torch.optim.AdamW, {"lr": 0.1}),
+        (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+        (torch.optim.RMSprop, {"lr": 0.1}),
+    ],
+)
+def test_new_optimizer_goes_on_from_the_state_of_a_checkpoint(kind, settings, tmp_path):
+    model, optimizer = _with_optimizer(kind, **settings)
+    for _ in range(3):
+        _step_of(model, optimizer)
+    values, state = get_state_dict(model, optimizer)
+    dcp.save({"model": values, "optimizer": state}, checkpoint_id=tmp_path)
+    _step_of(model, optimizer)
+
+    resumed, fresh = _with_optimizer(kind, **settings)
+    values, state = get_state_dict(resumed, fresh)
+    dcp.load({"model": values, "optimizer": state}, checkpoint_id=tmp_path)
+    set_state_dict(resumed, fresh, model_state_dict=values, optim_state_dict=state)
+    _step_of(resumed, fresh)
+    assert torch.equal(resumed.weight, model.weight) and torch.equal(resumed.bias, model.bias)
+
+
+def test_optimizer_that_needs_a_closure_is_not_stepped_for_its_state():
+    model, optimizer = _with_optimizer(torch.optim.LBFGS)
+    assert get_state_dict(model, optimizer)[1]["state"] == {}
 
 
 def _sharded_state(rank, size, dim, folder):

@@ -5,6 +5,7 @@ whole ones again, each rank its own copy or all of them that of rank 0."""
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -205,9 +206,13 @@ def _listed(
 
 def _init_optim_state(optim: torch.optim.Optimizer) -> None:
     """Makes the state that an optimizer has after its first step, so that one can be loaded into
-    it. Parameters stay as they are: the step is one of zero gradients and rate zero."""
+    it. Parameters stay as they are: the step is one of zero gradients and rate zero. Optimizers
+    that ask a closure for the loss are left alone."""
     parameters = [p for group in optim.param_groups for p in group["params"]]
     if optim.state or any(p.grad is not None for p in parameters):
+        return
+    closure = inspect.signature(optim.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
         return
     rates = [group.get("lr") for group in optim.param_groups]
     for group in optim.param_groups:
@@ -235,13 +240,15 @@ def get_optimizer_state_dict(
     submodules: set[nn.Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> dict[str, Any]:
-    """The state of optimizers, with names of parameters in the place of their numbers."""
+    """The state of optimizers, with names of parameters in the place of their numbers. Optimizers
+    that made no step get the state of one first, so that a checkpoint can be loaded into it."""
     options = _checked(options)
     if submodules:
         raise NotImplementedError("get_optimizer_state_dict is not implemented for submodules")
     names = _names_of(model)
     state, groups = {}, []
     for optimizer in _listed(optimizers):
+        _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             known = [names[id(p)] for p in group["params"]]
             settings = {k: v for k, v in group.items() if k not in ("params", "param_names")}
