@@ -4,7 +4,7 @@
 
 namespace c10 {
 
-thread_local LocalDispatchKeySet tls_dispatch_keys;
+C10_PLAIN_THREAD_LOCAL LocalDispatchKeySet tls_dispatch_keys;
 
 namespace {
 const char* const kKeyNames[] = {"Undefined",

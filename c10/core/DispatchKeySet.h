@@ -87,7 +87,7 @@ class DispatchKeySet {
   constexpr DispatchKeySet add(DispatchKey key) const { return *this | DispatchKeySet(key); }
   constexpr DispatchKeySet remove(DispatchKey key) const { return *this - DispatchKeySet(key); }
   DispatchKey highest() const { return static_cast<DispatchKey>(63 - __builtin_clzll(bits_ | 1)); }
-  int highest_index() const { return 63 - __builtin_clzll(bits_ | 1); }
+  int highest_index() const { return __builtin_clzll(bits_ | 1) ^ 63; }
 
  private:
   uint64_t bits_ = 0;
@@ -127,7 +127,7 @@ struct LocalDispatchKeySet {
   uint64_t included = 0;
   uint64_t excluded = 0;
 };
-extern C10_API thread_local LocalDispatchKeySet tls_dispatch_keys
+extern C10_API C10_PLAIN_THREAD_LOCAL LocalDispatchKeySet tls_dispatch_keys
     __attribute__((tls_model("initial-exec")));
 
 class ExcludeDispatchKeyGuard {

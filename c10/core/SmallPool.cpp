@@ -14,7 +14,7 @@
 
 namespace c10::small {
 
-thread_local ThreadCache* t_cache __attribute__((tls_model("initial-exec"))) = nullptr;
+C10_PLAIN_THREAD_LOCAL ThreadCache* t_cache __attribute__((tls_model("initial-exec"))) = nullptr;
 std::atomic<bool> g_failing{false};
 
 namespace {

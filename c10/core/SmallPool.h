@@ -65,7 +65,8 @@ struct ThreadCache {
 };
 
 // One word of static TLS; null before the thread's first block and after its cache is gone.
-extern C10_API thread_local ThreadCache* t_cache __attribute__((tls_model("initial-exec")));
+extern C10_API C10_PLAIN_THREAD_LOCAL ThreadCache* t_cache
+    __attribute__((tls_model("initial-exec")));
 extern C10_API std::atomic<bool> g_failing; // set_alloc_failure is armed
 
 constexpr int64_t kFlushBytes = 64 * 1024;

@@ -12,7 +12,7 @@ namespace c10 {
 AutogradMetaInterface::~AutogradMetaInterface() = default;
 ExtraMeta::~ExtraMeta() = default;
 void (*TensorImpl::release_pyobj)(void*) = nullptr;
-thread_local AutogradState tls_autograd_state;
+C10_PLAIN_THREAD_LOCAL AutogradState tls_autograd_state;
 
 void* TensorImpl::operator new(size_t size) {
   if (C10_LIKELY(size == sizeof(TensorImpl))) return SmallPool<sizeof(TensorImpl)>::take();
@@ -35,6 +35,18 @@ TensorImpl::TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, D
   constexpr DispatchKeySet kTracked{DispatchKey::ADInplaceOrView};
   constexpr DispatchKeySet kInference{DispatchKey::InferenceCheck};
   keys_ = keys_ | (C10_LIKELY(!inference_) ? kTracked : kInference);
+}
+
+TensorImpl::TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, Device device,
+                       IntArrayRef sizes, int64_t numel)
+    : TensorImpl(std::move(storage), keys, dtype, device) {
+  const size_t n = sizes.size();
+  numel_ = numel;
+  if (C10_UNLIKELY(n > kInlineDims)) reserve_dims(n);
+  ndim_ = static_cast<uint16_t>(n);
+  for (size_t d = 0; d < n; ++d) dims_[d] = sizes[d];
+  contiguous_strides({dims_, n}, dims_ + n);
+  if (C10_UNLIKELY(n >= 4)) update_flags();
 }
 
 TensorImpl::~TensorImpl() {
@@ -113,10 +125,18 @@ void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t st
   TORCH_INTERNAL_ASSERT(sizes.size() == strides.size());
   const int64_t numel = checked_numel(sizes);
   const size_t n = sizes.size();
-  DimVector new_sizes(sizes), new_strides(strides);
-  reserve_dims(n);
-  std::memcpy(dims_, new_sizes.data(), n * sizeof(int64_t));
-  std::memcpy(dims_ + n, new_strides.data(), n * sizeof(int64_t));
+  const auto write = [&](IntArrayRef new_sizes, IntArrayRef new_strides) {
+    reserve_dims(n);
+    for (size_t d = 0; d < n; ++d) {
+      dims_[d] = new_sizes[d];
+      dims_[n + d] = new_strides[d];
+    }
+  };
+  // Lists of this very tensor must be read before they are written or replaced.
+  if (C10_UNLIKELY(holds(sizes) || holds(strides)))
+    write(DimVector(sizes), DimVector(strides));
+  else
+    write(sizes, strides);
   numel_ = numel;
   storage_offset_ = storage_offset;
   // What is left in the list of a 0-dim tensor would pass for a number: see symbolic_number.
@@ -127,10 +147,11 @@ void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t st
 
 void TensorImpl::update_flags() {
   const IntArrayRef sizes(dims_, ndim_), strides(dims_ + ndim_, ndim_);
-  contiguous_ = is_contiguous_strides(sizes, strides);
-  channels_last_strides_ = is_channels_last_strides(sizes, strides);
-  channels_last_contiguous_ = false;
+  const bool contiguous = is_contiguous_strides(sizes, strides);
+  contiguous_ = contiguous;
+  channels_last_strides_ = channels_last_contiguous_ = false;
   if (ndim_ == 4 || ndim_ == 5) {
+    channels_last_strides_ = is_channels_last_strides(sizes, strides);
     bool same = true;
     int64_t expected = 1;
     auto check = [&](int dim) {
@@ -145,7 +166,7 @@ void TensorImpl::update_flags() {
     channels_last_contiguous_ = same || numel_ == 0;
   }
   dense_ =
-      contiguous_ || channels_last_contiguous_ || c10::is_non_overlapping_and_dense(sizes, strides);
+      contiguous || channels_last_contiguous_ || c10::is_non_overlapping_and_dense(sizes, strides);
 }
 
 ExtraMeta& TensorImpl::ensure_extra() {

@@ -60,6 +60,9 @@ class C10_API TensorImpl : public intrusive_ptr_target {
 
   // A tensor of rank 1 and size 0 on `storage`; set its geometry with one of the setters below.
   TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, Device device);
+  // A contiguous tensor of `sizes`, which are not negative and whose product is `numel`.
+  TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, Device device,
+             IntArrayRef sizes, int64_t numel);
   ~TensorImpl() override;
   static void* operator new(size_t size);
   static void operator delete(void* p, size_t size) noexcept;
@@ -259,6 +262,9 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   static SymIntArrayRef symbolic_list(const std::vector<int64_t>& raw) {
     return {reinterpret_cast<const SymInt*>(raw.data()), raw.size()};
   }
+  bool holds(IntArrayRef list) const {
+    return list.data() >= dims_ && list.data() < dims_ + 2 * dims_capacity_;
+  }
   void reserve_dims(size_t ndim);
   void update_flags();
 
@@ -298,7 +304,7 @@ struct AutogradState {
   bool multithreading = true;
   bool view_replay = false;
 };
-extern C10_API thread_local AutogradState tls_autograd_state
+extern C10_API C10_PLAIN_THREAD_LOCAL AutogradState tls_autograd_state
     __attribute__((tls_model("initial-exec")));
 
 } // namespace c10

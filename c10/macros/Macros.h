@@ -14,6 +14,9 @@
 #define C10_COLD __attribute__((cold, noinline))
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))
 #define C10_UNUSED __attribute__((unused))
+// A thread-local variable that needs neither constructor nor destructor. `thread_local` would ask
+// before each use from another file whether there is a constructor to run.
+#define C10_PLAIN_THREAD_LOCAL __thread
 
 #if defined(__CUDACC__)
 #define CRESSET_HD __host__ __device__

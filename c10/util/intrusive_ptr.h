@@ -44,6 +44,10 @@ class intrusive_ptr_target {
       if (strong_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) return true;
     return false;
   }
+  // The first reference to a new object, which no other thread knows: no atomic read-modify-write.
+  void first_incref() const noexcept {
+    strong_.store(strong_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   uint32_t use_count() const noexcept { return strong_.load(std::memory_order_acquire); }
   uint32_t weak_use_count() const noexcept { return weak_.load(std::memory_order_acquire); }
 
@@ -142,7 +146,7 @@ template <class T> class weak_intrusive_ptr {
 
 template <class T, class... Args> intrusive_ptr<T> make_intrusive(Args&&... args) {
   T* p = new T(std::forward<Args>(args)...);
-  p->incref();
+  p->first_incref();
   return intrusive_ptr<T>::reclaim(p);
 }
 

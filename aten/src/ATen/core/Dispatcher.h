@@ -148,7 +148,8 @@ template <class T> inline uint64_t keys_of(const T&) { return 0; }
 [[noreturn]] TORCH_API void throw_no_backend(const OperatorEntry& op, Device device);
 // Without any tensor the device argument, or else the CPU, says which backend is meant.
 inline uint64_t device_keys(const OperatorEntry& op, const std::optional<Device>& d) {
-  const DispatchKey key = c10::backend_key(d ? d->type() : DeviceType::CPU);
+  if (C10_LIKELY(!d || d->is_cpu())) return DispatchKeySet(DispatchKey::CPU).raw();
+  const DispatchKey key = c10::backend_key(d->type());
   if (C10_UNLIKELY(key == DispatchKey::Undefined)) throw_no_backend(op, *d);
   return DispatchKeySet(key).raw();
 }

@@ -12,6 +12,7 @@ namespace at::detail {
 namespace {
 
 DispatchKeySet dense_keys(Device device) {
+  if (C10_LIKELY(device.is_cpu())) return DispatchKeySet(DispatchKey::CPU);
   const DispatchKey key = c10::backend_key(device.type());
   TORCH_CHECK_NOT_IMPLEMENTED(key != DispatchKey::Undefined,
                               "Could not run 'aten::empty.memory_format' with arguments from the '",
@@ -34,14 +35,13 @@ void check_sizes(IntArrayRef sizes) {
 
 Tensor empty(IntArrayRef sizes, ScalarType dtype, Device device) {
   check_sizes(sizes);
+  const int64_t numel = c10::checked_numel(sizes);
   int64_t bytes = 0;
-  if (C10_UNLIKELY(c10::mul_overflows(c10::checked_numel(sizes), c10::elementSize(dtype), &bytes)))
+  if (C10_UNLIKELY(c10::mul_overflows(numel, c10::elementSize(dtype), &bytes)))
     c10::throw_size_overflow(sizes);
   Storage storage = storage_for(bytes, device);
-  auto impl =
-      c10::make_intrusive<TensorImpl>(std::move(storage), dense_keys(device), dtype, device);
-  impl->set_contiguous(sizes);
-  return Tensor(std::move(impl));
+  return Tensor(c10::make_intrusive<TensorImpl>(std::move(storage), dense_keys(device), dtype,
+                                                device, sizes, numel));
 }
 
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device) {

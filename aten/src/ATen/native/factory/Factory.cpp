@@ -50,9 +50,12 @@ Scalar noticeable(ScalarType type) {
   return static_cast<int64_t>((uint64_t(1) << (is_signed ? bits - 1 : bits)) - 1);
 }
 // With deterministic algorithms asked for, memory that nobody has written has known contents.
+bool may_stay_unwritten() {
+  return C10_LIKELY(!globalContext().deterministic_algorithms.load(std::memory_order_relaxed));
+}
 Tensor settled(Tensor t) {
   const Context& settings = globalContext();
-  if (C10_LIKELY(!settings.deterministic_algorithms.load(std::memory_order_relaxed))) return t;
+  if (may_stay_unwritten()) return t;
   if (!settings.deterministic_fill_uninitialized || t.is_meta() || t.numel() == 0) return t;
   t.fill_(noticeable(t.scalar_type()));
   return unwritten(std::move(t));
@@ -86,6 +89,10 @@ Tensor empty_sparse(IntArrayRef size, std::optional<ScalarType> dtype, Layout la
 Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory,
                  std::optional<MemoryFormat> memory_format) {
+  const bool plain = (!layout || *layout == Layout::Strided) && !pin_memory.value_or(false) &&
+                     memory_format.value_or(MemoryFormat::Contiguous) == MemoryFormat::Contiguous;
+  if (C10_LIKELY(plain && may_stay_unwritten()))
+    return detail::empty(size, dtype ? *dtype : c10::get_default_dtype());
   if (C10_UNLIKELY(layout && sparse::is_sparse_layout(*layout))) {
     check_not_pinned(pin_memory);
     return empty_sparse(size, dtype, *layout, Device(kCPU));
