@@ -3,6 +3,8 @@
 // What the tiers of the CPU allocator share: process-wide counts and the failure hook. Private to
 // c10/core.
 
+#include <c10/core/Allocator.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,9 @@ void add_live_bytes(int64_t bytes) noexcept;
 void maybe_fail(size_t bytes);
 
 [[noreturn]] void throw_out_of_memory(size_t bytes);
+
+/// Length of memory that lies in one block with its storage (see Storage.cpp); 0 for any other.
+size_t embedded_bytes(const DataPtr& data);
 
 struct SmallTotals {
   int64_t live[2];

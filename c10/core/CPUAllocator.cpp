@@ -81,6 +81,7 @@ size_t cpu_block_bytes(const DataPtr& data) {
   }
   if (data.get_deleter() == free_large)
     return static_cast<const detail::LargeBlock*>(data.get_context())->bytes;
+  if (const size_t bytes = detail::embedded_bytes(data)) return bytes;
   return recorded_block_bytes(data);
 }
 

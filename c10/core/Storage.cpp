@@ -1,8 +1,19 @@
 // Life of a storage: pooled objects, memory from the device's allocator.
+//
+// Note [Memory embedded in its storage]
+// A tensor of few elements costs what its three blocks cost: the tensor, the storage, the memory.
+// Short CPU memory therefore lies in one block with its storage, behind the object. The block goes
+// when both have gone, in whichever order: a storage that exchanges its memory hands the old out
+// as a DataPtr, which may outlive it, and a weak reference keeps the object after the memory was
+// given up. Small enough that nobody waits for the memory of an object that is kept.
 #include <c10/core/Storage.h>
 
 #include <algorithm>
+#include <atomic>
+#include <new>
 
+#include <c10/core/AllocatorState.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/DeviceHooks.h>
 #include <c10/core/MemoryExport.h>
 #include <c10/core/SmallPool.h>
@@ -17,12 +28,66 @@ DataPtr allocate_on(Allocator* allocator, size_t nbytes, Device device) {
   return hooks != nullptr ? hooks->allocate(nbytes, device) : allocator->allocate(nbytes);
 }
 
+// What stands behind the object in each block that holds a storage.
+struct BlockEnd {
+  std::atomic<uint32_t> parts; // of object and memory: how many are left
+  int32_t size_class;
+};
+constexpr size_t kHead = 128; // of a block: the object and its BlockEnd
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t kMostEmbedded = 0; // what is written in front of a block shall be seen
+#else
+constexpr size_t kMostEmbedded = 1024;
+#endif
+static_assert(sizeof(StorageImpl) + sizeof(BlockEnd) <= kHead && kHead % small::kAlignment == 0);
+
+BlockEnd& end_of(void* block) {
+  return *reinterpret_cast<BlockEnd*>(static_cast<char*>(block) + kHead - sizeof(BlockEnd));
+}
+
+void* take_block(size_t bytes, uint32_t parts) {
+  const int size_class = small::class_of(bytes);
+  void* block = small::take(size_class, small::Use::Object);
+  new (&end_of(block)) BlockEnd{{parts}, size_class};
+  return block;
+}
+
+void drop_part(void* block) noexcept {
+  BlockEnd& end = end_of(block);
+  if (end.parts.load(std::memory_order_acquire) == 1 ||
+      end.parts.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    small::give(block, end.size_class, small::Use::Object);
+}
+
+char* embedded_in(void* block) { return static_cast<char*>(block) + kHead; }
+void release_embedded(void* data) { drop_part(static_cast<char*>(data) - kHead); }
+
+Storage storage_with_memory(size_t nbytes, Allocator* allocator) {
+  void* block = take_block(kHead + nbytes, 2);
+  char* data = embedded_in(block);
+  auto* storage = new (block) StorageImpl(
+      nbytes, DataPtr(data, data, release_embedded, Device(DeviceType::CPU)), allocator, true);
+  storage->first_incref();
+  return Storage::reclaim(storage);
+}
+
 } // namespace
 
-StorageImpl::~StorageImpl() = default;
+size_t detail::embedded_bytes(const DataPtr& data) {
+  if (data.get_deleter() != release_embedded) return 0;
+  void* block = static_cast<char*>(data.get_context()) - kHead;
+  return small::class_bytes(end_of(block).size_class) - kHead;
+}
 
-void* StorageImpl::operator new(size_t) { return SmallPool<sizeof(StorageImpl)>::take(); }
-void StorageImpl::operator delete(void* p) noexcept { SmallPool<sizeof(StorageImpl)>::give(p); }
+StorageImpl::~StorageImpl() {
+  // Memory that is still at home goes with the object, without being asked.
+  if (data_.get_deleter() != release_embedded || data_.get_context() != embedded_in(this)) return;
+  data_.release_context();
+  end_of(this).parts.store(1, std::memory_order_relaxed);
+}
+
+void* StorageImpl::operator new(size_t) { return take_block(kHead, 1); }
+void StorageImpl::operator delete(void* p) noexcept { drop_part(p); }
 
 void StorageImpl::release_resources() { data_ = DataPtr(); }
 
@@ -68,6 +133,8 @@ Storage make_storage(size_t nbytes, Device device) {
   if (C10_UNLIKELY(device.is_meta()))
     return make_intrusive<StorageImpl>(nbytes, DataPtr(nullptr, device), nullptr, true);
   Allocator* allocator = GetAllocator(device.type());
+  if (C10_LIKELY(nbytes - 1 < kMostEmbedded && allocator == GetDefaultCPUAllocator()))
+    return storage_with_memory(nbytes, allocator);
   return make_intrusive<StorageImpl>(nbytes, allocate_on(allocator, nbytes, device), allocator,
                                      true);
 }

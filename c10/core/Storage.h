@@ -14,7 +14,9 @@ class C10_API StorageImpl final : public intrusive_ptr_target {
   ~StorageImpl() override;
 
   static void* operator new(size_t size);
+  static void* operator new(size_t, void* block) noexcept { return block; }
   static void operator delete(void* p) noexcept;
+  static void operator delete(void*, void*) noexcept {}
 
   void* data() const { return data_.get(); }
   const DataPtr& data_ptr() const { return data_; }
