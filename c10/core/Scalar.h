@@ -80,6 +80,10 @@ class C10_API Scalar {
   int64_t toLong() const { return to<int64_t>(); }
   bool toBool() const { return to<bool>(); }
   float toFloat() const { return to<float>(); }
+  int toInt() const { return to<int>(); }
+  int16_t toShort() const { return to<int16_t>(); }
+  int8_t toChar() const { return to<int8_t>(); }
+  uint8_t toByte() const { return to<uint8_t>(); }
   complex<double> toComplexDouble() const {
     if (tag_ == Tag::Complex) return {v_.d[0], v_.d[1]};
     return {as_double(), 0.0};

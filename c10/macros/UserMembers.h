@@ -16,6 +16,9 @@
 
 namespace c10 {
 template <class T> class intrusive_ptr;
+namespace detail {
+[[noreturn]] __attribute__((visibility("default"))) void throw_undefined_handle();
+} // namespace detail
 template <class T> class List;
 template <class Key, class Value> class Dict;
 class VariableVersion; // see c10/core/VariableVersion.h
@@ -206,30 +209,33 @@ struct Queries; // see ATen/core/ivalue.h
     return intrusive_ptr(std::make_unique<T>(std::forward<Args>(args)...));                        \
   }                                                                                                \
   template <class U> U* get() const noexcept { return static_cast<U*>(p_); }                       \
+  /* The object, for a call on it. */                                                              \
+  template <class U> U* held() const {                                                             \
+    if (p_ == nullptr) detail::throw_undefined_handle();                                           \
+    return static_cast<U*>(p_);                                                                    \
+  }                                                                                                \
   template <class U = T> auto nbytes() const->decltype(static_cast<U*>(nullptr)->nbytes()) {       \
-    return static_cast<U*>(p_)->nbytes();                                                          \
+    return held<U>()->nbytes();                                                                    \
   }                                                                                                \
   template <class U = T> auto data() const->decltype(static_cast<U*>(nullptr)->data()) {           \
-    return static_cast<U*>(p_)->data();                                                            \
+    return held<U>()->data();                                                                      \
   }                                                                                                \
   template <class U = T> auto mutable_data() const->decltype(static_cast<U*>(nullptr)->data()) {   \
-    return static_cast<U*>(p_)->data();                                                            \
+    return held<U>()->data();                                                                      \
   }                                                                                                \
-  template <class U = T> decltype(auto) data_ptr() const {                                         \
-    return static_cast<U*>(p_)->data_ptr();                                                        \
-  }                                                                                                \
+  template <class U = T> decltype(auto) data_ptr() const { return held<U>()->data_ptr(); }         \
   template <class U = T> auto device() const->decltype(static_cast<U*>(nullptr)->device()) {       \
-    return static_cast<U*>(p_)->device();                                                          \
+    return held<U>()->device();                                                                    \
   }                                                                                                \
   template <class U = T> auto current_seed()                                                       \
       const->decltype(static_cast<U*>(nullptr)->current_seed()) {                                  \
-    return static_cast<U*>(p_)->current_seed();                                                    \
+    return held<U>()->current_seed();                                                              \
   }                                                                                                \
   template <class U = T> void set_current_seed(uint64_t seed) const {                              \
-    static_cast<U*>(p_)->set_current_seed(seed);                                                   \
+    held<U>()->set_current_seed(seed);                                                             \
   }                                                                                                \
   template <class U = T> auto seed() const->decltype(static_cast<U*>(nullptr)->seed()) {           \
-    return static_cast<U*>(p_)->seed();                                                            \
+    return held<U>()->seed();                                                                      \
   }                                                                                                \
   struct use_byte_size_t {};                                                                       \
   /* Data is c10::DataPtr, of which only the name is known here. */                                \
@@ -237,15 +243,13 @@ struct Queries; // see ATen/core/ivalue.h
   intrusive_ptr(use_byte_size_t, size_t nbytes, Data data, Source allocator = nullptr,             \
                 bool resizable = false)                                                            \
       : intrusive_ptr(std::make_unique<T>(nbytes, std::move(data), allocator, resizable)) {}       \
-  template <class U = T> decltype(auto) mutable_data_ptr() const {                                 \
-    return static_cast<U*>(p_)->data_ptr();                                                        \
-  }                                                                                                \
+  template <class U = T> decltype(auto) mutable_data_ptr() const { return held<U>()->data_ptr(); } \
   template <class U = T> auto device_type()                                                        \
       const->decltype(static_cast<U*>(nullptr)->device().type()) {                                 \
-    return static_cast<U*>(p_)->device().type();                                                   \
+    return held<U>()->device().type();                                                             \
   }                                                                                                \
-  template <class U = T> auto& mutex() const { return static_cast<U*>(p_)->mutex; }                \
-  template <class U = T> intrusive_ptr clone() const { return static_cast<U*>(p_)->clone(); }
+  template <class U = T> auto& mutex() const { return held<U>()->mutex; }                          \
+  template <class U = T> intrusive_ptr clone() const { return held<U>()->clone(); }
 
 #define CRESSET_USER_MEMBERS_TensorOptions                                                         \
   TensorOptions(const std::string& device) : device_(Device(device)) {}                            \

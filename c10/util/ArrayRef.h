@@ -13,6 +13,11 @@ namespace c10 {
 
 template <class T, unsigned N> class SmallVector;
 
+namespace detail {
+[[noreturn]] C10_API void throw_no_element(const char* asked);
+[[noreturn]] C10_API void throw_bad_slice(size_t start, size_t count, size_t size);
+} // namespace detail
+
 template <class T> class ArrayRef {
  public:
   using value_type = T;
@@ -39,10 +44,23 @@ template <class T> class ArrayRef {
   constexpr const T* begin() const { return data_; }
   constexpr const T* end() const { return data_ + size_; }
   constexpr const T& operator[](size_t i) const { return data_[i]; }
-  constexpr const T& front() const { return data_[0]; }
-  constexpr const T& back() const { return data_[size_ - 1]; }
-  constexpr ArrayRef slice(size_t start, size_t count) const { return {data_ + start, count}; }
-  constexpr ArrayRef slice(size_t start) const { return {data_ + start, size_ - start}; }
+  constexpr const T& front() const {
+    if (size_ == 0) detail::throw_no_element("front()");
+    return data_[0];
+  }
+  constexpr const T& back() const {
+    if (size_ == 0) detail::throw_no_element("back()");
+    return data_[size_ - 1];
+  }
+  // Error where the part is not within the list.
+  constexpr ArrayRef slice(size_t start, size_t count) const {
+    if (start > size_ || count > size_ - start) detail::throw_bad_slice(start, count, size_);
+    return {data_ + start, count};
+  }
+  constexpr ArrayRef slice(size_t start) const {
+    if (start > size_) detail::throw_bad_slice(start, 0, size_);
+    return {data_ + start, size_ - start};
+  }
   bool equals(ArrayRef o) const {
     if (size_ != o.size_) return false;
     for (size_t i = 0; i < size_; ++i)

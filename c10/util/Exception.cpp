@@ -83,6 +83,10 @@ bool get_warnAlways() noexcept { return warn_always.load(); }
 } // namespace WarningUtils
 
 namespace detail {
+C10_API void throw_undefined_handle() {
+  throw Error("called on an undefined handle (made by the default constructor, moved from, or "
+              "reset): it refers to no object");
+}
 void emit_warning(const char* category, std::string message) {
   WarningUtils::get_warning_handler()->process(Warning(category, std::move(message)));
 }

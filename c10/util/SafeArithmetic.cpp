@@ -1,7 +1,17 @@
-// The out-of-line part of SafeArithmetic.h.
+// The out-of-line parts of SafeArithmetic.h and ArrayRef.h.
 #include <c10/util/SafeArithmetic.h>
 
 namespace c10 {
+
+namespace detail {
+void throw_no_element(const char* asked) {
+  throw Error(str("ArrayRef: attempted to access ", asked, " of an empty list"));
+}
+void throw_bad_slice(size_t start, size_t count, size_t size) {
+  throw Error(
+      str("ArrayRef: invalid slice, start = ", start, "; count = ", count, "; size = ", size));
+}
+} // namespace detail
 
 void throw_size_overflow(IntArrayRef sizes) {
   throw Error(str("Storage size calculation overflowed with sizes=", sizes));

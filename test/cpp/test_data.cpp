@@ -243,4 +243,8 @@ TEST(Sequential, OfOneHolderHoldsIt) {
   EXPECT_NE((*sequential)[0]->as<torch::nn::MaxUnpool1d>(), nullptr);
 }
 
+TEST(DataLoader, BatchesOfNoExamplesAreRefused) {
+  EXPECT_THROW(make_data_loader(Squares(4), DataLoaderOptions().batch_size(0)), c10::Error);
+}
+
 } // namespace

@@ -23,6 +23,10 @@ TORCH_LIBRARY(cresset_test, m) {
         });
 }
 TORCH_LIBRARY_IMPL(cresset_test, CPU, m) { m.impl("scale", &scale_cpu); }
+TORCH_LIBRARY(cresset_by_device, m) {
+  m.def("scale(Tensor x, float by=2.0) -> Tensor");
+  m.impl("scale", c10::kCPU, &scale_cpu);
+}
 
 namespace {
 // Boxed kernels, with and without the keys of the call.
@@ -68,6 +72,12 @@ TEST(Library, KernelIsCalledThroughTheStack) {
   op("cresset_test::scale")->call_boxed(stack);
   ASSERT_EQ(stack.size(), 1u);
   EXPECT_EQ(stack[0].toTensor().data_ptr<float>()[2], 4.0f);
+}
+
+TEST(Library, KernelOfADeviceKindServesItsKey) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("cresset_by_device::scale", "");
+  EXPECT_TRUE(op.hasKernelForDispatchKey(c10::DispatchKey::CPU));
+  EXPECT_FALSE(op.hasKernelForDispatchKey(c10::DispatchKey::CUDA));
 }
 
 TEST(Library, SeveralResultsAreLeftInOrder) {

@@ -95,3 +95,44 @@ TEST(PrettyPrint, ModuleOfOursHasTheNameOfItsHolder) {
   const std::string text = c10::str(torch::nn::MultiheadAttention(4, 2));
   EXPECT_EQ(text.rfind("torch::nn::MultiheadAttention(", 0), 0u) << text;
 }
+
+TEST(Undefined, CallsOnHandlesWithoutAnObjectAreErrors) {
+  const at::Generator generator;
+  EXPECT_THROW(generator.current_seed(), c10::Error);
+  EXPECT_THROW(generator.seed(), c10::Error);
+  EXPECT_THROW(generator.set_current_seed(3), c10::Error);
+  EXPECT_THROW(generator.device(), c10::Error);
+  EXPECT_THROW(generator.clone(), c10::Error);
+  const at::Storage storage;
+  EXPECT_THROW(storage.nbytes(), c10::Error);
+  EXPECT_THROW(storage.data(), c10::Error);
+  EXPECT_THROW(storage.data_ptr(), c10::Error);
+  EXPECT_THROW(storage.device_type(), c10::Error);
+}
+
+TEST(Undefined, PartsThatAListDoesNotHaveAreErrors) {
+  const std::vector<int64_t> three = {1, 2, 3};
+  const at::IntArrayRef list(three), none;
+  EXPECT_THROW(none.front(), c10::Error);
+  EXPECT_THROW(none.back(), c10::Error);
+  EXPECT_THROW(none.slice(1), c10::Error);
+  EXPECT_THROW(list.slice(2, 2), c10::Error);
+  EXPECT_THROW(list.slice(4, 0), c10::Error);
+  EXPECT_THROW(list.slice(1, SIZE_MAX), c10::Error);
+  EXPECT_THROW(list.drop_back(4), c10::Error);
+  EXPECT_THROW(list.take_front(4), c10::Error);
+  EXPECT_EQ(list.slice(1), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(list.slice(3).size(), 0u);
+  EXPECT_EQ(none.slice(0).size(), 0u);
+}
+
+TEST(Undefined, ScalarsBecomeIntegersOfEveryWidthThatHoldThem) {
+  const at::Scalar small(100), large(70000);
+  EXPECT_EQ(small.toInt(), 100);
+  EXPECT_EQ(small.toChar(), 100);
+  EXPECT_EQ(small.toByte(), 100);
+  EXPECT_EQ(large.toInt(), 70000);
+  EXPECT_THROW(large.toShort(), c10::Error);
+  EXPECT_EQ(at::Scalar(-1).toByte(), 255); // unsigned numbers count backwards from 0
+  EXPECT_THROW(at::Scalar(-300).toByte(), c10::Error);
+}

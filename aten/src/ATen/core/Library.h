@@ -157,6 +157,9 @@ class TORCH_API Library {
     f.key = key;
     return impl(name, std::move(f));
   }
+  Library& impl(const std::string& name, c10::DeviceType type, CppFunction f) {
+    return impl(name, c10::backend_key(type), std::move(f));
+  }
   // The kernel of the library's key for every operator that has none of its own for it.
   Library& fallback(CppFunction f);
   // Registers a C++ class in the library's namespace; torch/custom_class.h has the definition.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 
+#include <c10/util/Exception.h>
 #include <torch/arg.h>
 
 namespace torch::data {
@@ -29,7 +30,9 @@ struct FullDataLoaderOptions {
   explicit FullDataLoaderOptions(DataLoaderOptions options)
       : batch_size(options.batch_size()), workers(options.workers()),
         max_jobs(options.max_jobs().value_or(2 * workers)), timeout(options.timeout()),
-        enforce_ordering(options.enforce_ordering()), drop_last(options.drop_last()) {}
+        enforce_ordering(options.enforce_ordering()), drop_last(options.drop_last()) {
+    TORCH_CHECK(batch_size > 0, "DataLoaderOptions: batch_size must be positive, got 0");
+  }
 
   size_t batch_size;
   size_t workers;
