@@ -43,6 +43,31 @@ def test_quantize_per_tensor_values_out_of_range_take_the_limits() -> None:
     values = torch.tensor([1e30, -1e30, float("nan"), float("inf"), -float("inf")])
     made = torch.quantize_per_tensor(values, 0.1, 10, torch.quint8)
     assert made.int_repr().tolist() == [255, 0, 255, 255, 0]
+    # The same among whole registers and in what is left behind them.
+    made = torch.quantize_per_tensor(values.repeat(15), 0.1, 10, torch.qint8)
+    assert made.int_repr().tolist() == [127, -128, 127, 127, -128] * 15
+
+
+@pytest.mark.parametrize("length", [1, 3, 16, 17, 63, 64, 65, 80, 131])
+@pytest.mark.parametrize("dtype", [torch.quint8, torch.qint8])
+def test_quantize_per_tensor_any_length_gives_each_level(dtype: torch.dtype, length: int) -> None:
+    low, high = LIMITS[dtype]
+    expected = (np.arange(length) * 7) % (high - low + 1) + low
+    values = torch.from_numpy(((expected - 3) * 0.5).astype(np.float32))
+    made = torch.quantize_per_tensor(values, 0.5, 3, dtype)
+    assert made.int_repr().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("length", [2, 15, 16, 31, 64, 100, 129])
+def test_dynamic_grid_least_and_greatest_value_count_wherever_they_are(length: int) -> None:
+    for place in range(length):
+        values = torch.full((length,), 0.25)
+        values[place], values[(place + 1) % length] = -3.0, 5.0
+        made = torch.quantize_per_tensor_dynamic(values, torch.quint8, False)
+        assert made.q_scale() == pytest.approx(8 / 255)
+        values[place] = float("nan")
+        with pytest.raises(RuntimeError, match="min should be less than or equal to max"):
+            torch.quantize_per_tensor_dynamic(values, torch.quint8, False)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

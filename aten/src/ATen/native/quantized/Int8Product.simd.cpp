@@ -81,18 +81,23 @@ void vnni_product(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b, 
     vnni_rows<1>(a, lda, rows, b, groups, sums, stride);
 }
 
-// Value (row, column...) of the result from 16 sums; columns from `end` on do not exist.
-void store_values(const Epilogue& e, int64_t row, int64_t column, int64_t end,
-                  const int32_t* sums) {
+// Values of a block of columns from `rows` rows of sums; columns from `end` on do not exist. What
+// belongs to the columns stays in registers.
+void store_values(const Epilogue& e, int64_t first_row, int64_t rows, int64_t column, int64_t end,
+                  const int32_t* sums, int64_t stride) {
   const int64_t left = end - column;
   const __mmask16 mask = left >= kBlock ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
-  const __m512i corrected =
-      _mm512_sub_epi32(_mm512_load_si512(sums), _mm512_maskz_loadu_epi32(mask, e.offset + column));
+  const __m512i offset = _mm512_maskz_loadu_epi32(mask, e.offset + column);
   const __m512 scale = _mm512_maskz_loadu_ps(mask, e.scale + column);
   const __m512 bias =
       e.bias == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, e.bias + column);
-  const __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(corrected), scale, bias);
-  _mm512_mask_storeu_ps(static_cast<float*>(e.out) + row * e.stride + column, mask, value);
+  const int64_t step = e.stride;
+  float* out = static_cast<float*>(e.out) + first_row * step + column;
+  for (int64_t row = 0; row < rows; ++row, out += step, sums += stride) {
+    const __m512i corrected = _mm512_sub_epi32(_mm512_load_si512(sums), offset);
+    const __m512 value = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(mask, corrected), scale, bias);
+    _mm512_mask_storeu_ps(out, mask, value);
+  }
 }
 
 // The sums of a micro-kernel pass through a buffer in the first-level cache. Finishing them in its
@@ -109,10 +114,9 @@ void vnni_values(const uint8_t* a, int64_t lda, int64_t rows, const int8_t* b, i
       const int64_t height = rows - row < kRows ? rows - row : kRows;
       vnni_product(a + row * lda, lda, height, b + block * groups * kGroup * kBlock, groups, width,
                    sums, kWide * kBlock);
-      for (int64_t r = 0; r < height; ++r)
-        for (int64_t c = 0; c < width; ++c)
-          store_values(e, first_row + row + r, first_column + (block + c) * kBlock, end,
-                       sums + (r * kWide + c) * kBlock);
+      for (int64_t c = 0; c < width; ++c)
+        store_values(e, first_row + row, height, first_column + (block + c) * kBlock, end,
+                     sums + c * kBlock, kWide * kBlock);
     }
   }
 }

@@ -186,10 +186,14 @@ Tensor linear_dynamic(const Tensor& input, const LinearWeight& weight, bool redu
   const levels::Scaling scaling{static_cast<float>(grid.scale),
                                 static_cast<float>(grid.zero_point)};
   const float* in = dense.data_ptr<float>();
-  const auto quantize_row = levels::table().quantize[levels::kUnsigned8];
+  const auto quantize = levels::table().quantize[levels::kUnsigned8];
   parallel_for(0, rows.count, std::max<int64_t>(1, 32768 / k), [&](int64_t begin, int64_t end) {
+    if (rows.stride == k) { // rows follow each other in both
+      quantize(in + begin * k, rows.data + begin * k, (end - begin) * k, scaling);
+      return;
+    }
     for (int64_t i = begin; i < end; ++i)
-      quantize_row(in + i * k, rows.data + i * rows.stride, k, scaling);
+      quantize(in + i * k, rows.data + i * rows.stride, k, scaling);
   });
   return product(rows, weight, scaling.scale, grid.zero_point, sizes, Result::values(relu),
                  ScalarType::QUInt8);
