@@ -144,6 +144,15 @@ def test_archive_with_code_for_a_guard_runs_nothing():
         module(torch.randn(5, 4), {"a": torch.randn(5, 4)}, mode="plain")
 
 
+@pytest.mark.parametrize("entries", [[], [{"fqn": "", "signature": None}]])
+def test_archive_that_does_not_say_how_it_is_called_raises(entries):
+    def change(record):
+        record["graph_module"]["module_call_graph"] = entries
+
+    with pytest.raises(SerializeError, match="how it is called"):
+        load(rewritten(archive(program()), change))
+
+
 def test_archive_whose_weight_is_larger_than_its_bytes_raises():
     data = archive(program())
     out = io.BytesIO()

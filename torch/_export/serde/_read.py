@@ -81,6 +81,8 @@ class ProgramReader:
             )
         except (RuntimeError, AttributeError, IndexError, TypeError, ValueError) as error:
             raise SerializeError(f"the program is damaged: {error}") from error
+        if made.call_spec.in_spec is None:
+            raise SerializeError("the program is damaged: it does not say how it is called")
         made._guards_code = list(self.record.guards_code)
         return made
 
