@@ -2,6 +2,7 @@
 integers, hooks, freezing."""
 
 import itertools
+import math
 
 import pytest
 
@@ -46,6 +47,57 @@ def test_integer_division_by_zero_in_scripted_code_raises():
 
     with pytest.raises(RuntimeError, match="division by zero"):
         f(1, 0)
+
+
+def test_division_by_zero_of_floats_in_scripted_code_gives_what_ieee_says():
+    @torch.jit.script
+    def f(a: float, b: float):
+        return a / b, a // b, a % b
+
+    assert f(1.0, 0.0)[:2] == (math.inf, math.inf)
+    assert f(-1.0, 0.0)[:2] == (-math.inf, -math.inf)
+    assert math.isnan(f(1.0, 0.0)[2]) and math.isnan(f(0.0, 0.0)[0])
+
+    @torch.jit.script
+    def g(a: int, b: int):
+        return a / b
+
+    assert g(1, 0) == math.inf
+
+
+def test_functions_of_numbers_out_of_range_in_scripted_code_give_what_ieee_says():
+    @torch.jit.script
+    def f(a: float):
+        return math.sqrt(a), math.log(a)
+
+    assert all(math.isnan(x) for x in f(-1.0))
+    assert f(0.0) == (0.0, -math.inf)
+
+
+def test_zero_to_a_negative_power_in_scripted_code_raises():
+    @torch.jit.script
+    def f(a: float, b: float):
+        return a**b
+
+    with pytest.raises(RuntimeError, match="negative power"):
+        f(0.0, -1.0)
+
+
+@pytest.mark.parametrize("number", [-(2**63), -(2**62) - 1, 2**63 - 1])
+def test_every_integer_of_64_bits_passes_through_scripted_code(number):
+    @torch.jit.script
+    def f(a: int):
+        return a, a + 0
+
+    assert f(number) == (number, number)
+
+
+def test_overflow_of_integers_in_scripted_code_wraps():
+    @torch.jit.script
+    def f(a: int):
+        return a + a
+
+    assert f(2**62) == -(2**63)
 
 
 def test_index_error_inside_of_scripted_code_is_a_runtime_error():

@@ -27,23 +27,24 @@ int64_t wrap_add(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b
 int64_t wrap_sub(int64_t a, int64_t b) { return int64_t(uint64_t(a) - uint64_t(b)); }
 int64_t wrap_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 
-void need_divisor(bool ok) {
-  if (!ok) throw c10::Error("ZeroDivisionError: division by zero");
+// Integers have no value for it; of floats the result is an infinity or no number, as it is of
+// tensors, since models in archives are compiled for that.
+void need_divisor(int64_t b) {
+  if (b == 0) throw c10::Error("ZeroDivisionError: division by zero");
 }
 int64_t floor_div(int64_t a, int64_t b) {
-  need_divisor(b != 0);
+  need_divisor(b);
   if (b == -1) return wrap_sub(0, a);
   const int64_t q = a / b;
   return q - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 int64_t floor_mod(int64_t a, int64_t b) {
-  need_divisor(b != 0);
+  need_divisor(b);
   if (b == -1) return 0;
   const int64_t r = a % b;
   return r + ((r != 0 && ((r < 0) != (b < 0))) ? b : 0);
 }
 double float_mod(double a, double b) {
-  need_divisor(b != 0);
   const double r = std::fmod(a, b);
   return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
@@ -64,20 +65,21 @@ double float_mod(double a, double b) {
 ARITHMETIC(add, wrap_add(x, y), x + y, x + y)
 ARITHMETIC(sub, wrap_sub(x, y), x - y, x - y)
 ARITHMETIC(mul, wrap_mul(x, y), x* y, x* y)
-ARITHMETIC(floordiv, floor_div(x, y), (need_divisor(y != 0), std::floor(x / y)), x / y)
+ARITHMETIC(floordiv, floor_div(x, y), std::floor(x / y), x / y)
 ARITHMETIC(remainder, floor_mod(x, y), float_mod(x, y), x - std::floor((x / y).real()) * y)
 #undef ARITHMETIC
 
 IValue div(const IValue* a, size_t) {
   if (complex(a[0]) || complex(a[1])) return from_complex(as_complex(a[0]) / as_complex(a[1]));
-  const double y = real(a[1]);
-  need_divisor(y != 0);
-  return IValue(real(a[0]) / y);
+  return IValue(real(a[0]) / real(a[1]));
 }
 IValue power(const IValue* a, size_t) {
   if (complex(a[0]) || complex(a[1]))
     return from_complex(std::pow(as_complex(a[0]), as_complex(a[1])));
-  return IValue(std::pow(real(a[0]), real(a[1])));
+  const double base = real(a[0]), exponent = real(a[1]);
+  if (base == 0 && exponent < 0)
+    throw c10::Error("ZeroDivisionError: 0.0 cannot be raised to a negative power");
+  return IValue(std::pow(base, exponent));
 }
 IValue power_int(const IValue* a, size_t) {
   int64_t base = a[0].toInt(), exponent = a[1].toInt(), out = 1;
@@ -200,22 +202,14 @@ using RealFn = double (*)(double);
 template <RealFn f> IValue real_function(const IValue* a, size_t) { return IValue(f(real(a[0]))); }
 double degrees(double x) { return x * 180.0 / M_PI; }
 double radians(double x) { return x * M_PI / 180.0; }
-double checked_log(double x) {
-  TORCH_CHECK_VALUE(x > 0 || std::isnan(x), "math domain error");
-  return std::log(x);
-}
-double checked_sqrt(double x) {
-  TORCH_CHECK_VALUE(!(x < 0), "math domain error");
-  return std::sqrt(x);
-}
 
 struct Unary {
   const char* name;
   BuiltinFn fn;
 };
 const Unary kUnary[] = {
-    {"sqrt", real_function<checked_sqrt>}, {"exp", real_function<std::exp>},
-    {"log", real_function<checked_log>},   {"log1p", real_function<std::log1p>},
+    {"sqrt", real_function<std::sqrt>},    {"exp", real_function<std::exp>},
+    {"log", real_function<std::log>},      {"log1p", real_function<std::log1p>},
     {"log10", real_function<std::log10>},  {"expm1", real_function<std::expm1>},
     {"sin", real_function<std::sin>},      {"cos", real_function<std::cos>},
     {"tan", real_function<std::tan>},      {"asin", real_function<std::asin>},
@@ -389,7 +383,7 @@ void add_math(Builtins& out) {
                    return IValue(std::ldexp(real(a[0]), int(a[1].toInt())));
                  }});
   out.push_back({"aten::log.base(float a, float b) -> float", [](const IValue* a, size_t) {
-                   return IValue(checked_log(real(a[0])) / checked_log(real(a[1])));
+                   return IValue(std::log(real(a[0])) / std::log(real(a[1])));
                  }});
 }
 

@@ -339,7 +339,7 @@ PyRef from_ivalue(const at::IValue& value, const at::SchemaType* type) {
       return checked(wrap(static_cast<c10::ScalarType>(value.toInt())));
     }
     if (type && type->kind == Kind::Float) return checked(PyFloat_FromDouble(value.toDouble()));
-    return checked(wrap(value.toSymInt()));
+    return checked(wrap(value.toInt()));
   case Tag::Symbol:
     return checked(wrap_handle(value.toSymInt().raw()));
   case Tag::Double:
