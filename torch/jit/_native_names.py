@@ -166,6 +166,19 @@ def _create_function_from_graph(name: str, graph: Graph):
     return made
 
 
+def _jit_check_alias_annotation(graph: Graph, args: tuple, unqualified_op_name: str) -> None:
+    """RuntimeError where the operator shares or writes memory in another way than its schema says,
+    for these inputs of the graph."""
+    from torch.jit._alias_check import check_annotation
+
+    check_annotation(graph, args, unqualified_op_name)
+
+
+def _jit_set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """torch.jit.set_fusion_strategy."""
+    return torch.jit.set_fusion_strategy(strategy)
+
+
 def _jit_interpret_graph(graph: Graph, inputs) -> object:
     """The result of a graph."""
     return _create_function_from_graph("graph", graph)(*inputs)
