@@ -228,3 +228,42 @@ def test_kinds_of_types_give_their_types():
     kinds = [value.type() for value in f.graph.inputs()]
     assert kinds[0] is torch.TensorType.get()
     assert isinstance(kinds[1], torch.IntType)
+
+
+def test_number_of_parts_is_not_taken_for_a_list_of_places_in_scripted_code():
+    def f(x):
+        return (
+            torch.tensor_split(x, 2, dim=2),
+            torch.tensor_split(x, 3),
+            torch.dsplit(x, 2),
+            torch.hsplit(x, 3),
+            x.vsplit(2),
+            torch.dsplit(x, [1, 2]),
+        )
+
+    x = torch.arange(144.0).view(4, 6, 6)
+    for found, expected in zip(torch.jit.script(f)(x), f(x), strict=True):
+        assert [tuple(t.shape) for t in found] == [tuple(t.shape) for t in expected]
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_operator_of_two_names_has_one_in_the_graph():
+    @torch.jit.script
+    def f(x):
+        return torch.arccos(x).clip_(0.5), torch.greater(x, 0), torch.special.expit(x)
+
+    kinds = {n.kind() for n in f.graph.nodes()}
+    assert {"aten::acos", "aten::clamp_", "aten::gt", "aten::sigmoid"} <= kinds
+    x = torch.tensor([0.25, 0.9])
+    assert torch.equal(f(x)[0], torch.acos(x).clamp(min=0.5))
+
+
+def test_compilation_unit_takes_text_whose_lines_stand_left_of_the_first():
+    unit = torch.jit.CompilationUnit("""
+        # what it adds
+    # and why
+        def f(x, y):
+            return torch.add(x,
+y)
+    """)
+    assert unit.f(torch.ones(1), torch.ones(1)).item() == 2

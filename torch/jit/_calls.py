@@ -18,6 +18,7 @@ from torch.jit._schema import (
     Mismatch,
     Schema,
     bind,
+    first_name,
     parse,
     schemas,
     substitute,
@@ -142,6 +143,7 @@ class Calls(Forms):
         self, name: str, args: Sequence[Value | Sugar], kwargs=None, overload=None
     ) -> Value | Sugar:
         """A call of the overload of an operator that fits."""
+        name = first_name(name)
         known = schemas(name)
         if overload is not None:
             known = [s for s in known if s.overload_name == overload]

@@ -35,13 +35,20 @@ class TextSource:
         return compile_body(function, self.node.body, self.source, resolve, PythonTypes(self.scope))
 
 
+def _dedented(text: str) -> str:
+    """Without the indent of the first line that counts; lines of comments and inside of brackets
+    may stand further left."""
+    lines = text.expandtabs().split("\n")
+    first = next((n for n in lines if n.strip() and not n.lstrip().startswith("#")), "")
+    indent = len(first) - len(first.lstrip())
+    return "\n".join(n[indent:] if not n[:indent].strip() else n.lstrip() for n in lines)
+
+
 def functions_in(
     text: str, scope: dict[str, object], prefix: str, receiver=None
 ) -> list[ScriptFunction]:
     """The functions that a text defines, not yet compiled."""
-    import textwrap
-
-    text = textwrap.dedent(text)
+    text = _dedented(text)
     source = Source(text, "<string>")
     out = []
     try:

@@ -258,6 +258,39 @@ _SYNONYMS = {"aten::__and__": "aten::bitwise_and", "aten::__or__": "aten::bitwis
 _PYTHON_MAKERS = {"aten": "torch._composed_ops", "quantized": "torch._quantized_ops"}
 
 
+# Operators under the name that graphs and their passes know, for those of many names; in-place
+# forms, with a last underscore, likewise.
+_FIRST_NAMES = dict(
+    pair.split("=")
+    for pair in """absolute=abs negative=neg arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh
+    arctan=atan arctanh=atanh arctan2=atan2 subtract=sub multiply=mul divide=div true_divide=div
+    greater=gt greater_equal=ge less=lt less_equal=le not_equal=ne fix=trunc clip=clamp
+    special_erf=erf special_erfc=erfc special_erfinv=erfinv special_exp2=exp2 special_expm1=expm1
+    special_log1p=log1p special_sinc=sinc special_digamma=digamma special_psi=digamma
+    special_i0=i0 special_xlogy=xlogy special_expit=sigmoid special_gammaln=lgamma
+    special_gammainc=igamma special_gammaincc=igammac special_polygamma=polygamma
+    special_multigammaln=mvlgamma special_logit=logit matrix_exp=linalg_matrix_exp""".split()
+)
+
+
+def first_name(name: str) -> str:
+    """aten::acos for aten::arccos; a name without another is its own."""
+    namespace, _, short = name.partition("::")
+    plain = short.removesuffix("_")
+    if namespace != "aten" or plain not in _FIRST_NAMES:
+        return name
+    return f"aten::{_FIRST_NAMES[plain]}{short[len(plain) :]}"
+
+
+# A number for a list stands for its only item. Where another overload takes the number as such, as
+# tensor_split does, that one is meant.
+_NUMBER = re.compile(r"\((Tensor(\([^)]*\))? \w+, )?(SymInt|int) \w")
+
+
+def _takes_list(text: str) -> bool:
+    return _NUMBER.search(text) is None
+
+
 def schemas(name: str, composed: bool = True) -> list[Schema]:
     """Every overload of an operator: tensors first, then the interpreter's own. With `composed`,
     operators that Python defines when they are asked for are defined."""
@@ -269,7 +302,7 @@ def schemas(name: str, composed: bool = True) -> list[Schema]:
             importlib.import_module(maker)
 
             texts = torch._C._script_schemas(name)
-        known = [parse(text) for text in texts]
+        known = [parse(text) for text in sorted(texts, key=_takes_list)]
         if known:
             _dispatched[name] = known
     out = known + _builtins().get(name, [])
