@@ -242,3 +242,46 @@ def test_traced_module_is_given_results_that_it_does_not_use():
     traced = torch.jit.trace(Net(), torch.ones(2))
     assert traced(torch.tensor([1.0, 2.0])).tolist() == [6, 10]
     assert len(list(traced.graph.inputs())) == 2
+
+
+class Cube(torch.autograd.Function):
+    """Gradients that no operator of forward has."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        return x * factor, x + 1
+
+    @staticmethod
+    def backward(ctx, of_product, of_sum):
+        return of_product * 5 + of_sum * 2, None
+
+
+def test_autograd_function_in_a_trace_keeps_its_gradient():
+    traced = torch.jit.trace(lambda x: Cube.apply(x.sin(), 3)[0] + 1, torch.ones(2))
+    x = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+    result = traced(x)
+    assert torch.equal(result, x.sin() * 3 + 1)
+    result.sum().backward()
+    torch.testing.assert_close(x.grad, 5 * x.detach().cos())
+
+
+def test_autograd_function_of_a_parameter_in_a_traced_module_keeps_its_gradient():
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            first, second = Cube.apply(x * self.w, 2.0)
+            return first + second
+
+    traced = torch.jit.trace(Net(), torch.ones(2))
+    traced(torch.tensor([1.0, 3.0])).sum().backward()
+    assert traced.w.grad.tolist() == [7.0, 21.0]
+
+
+def test_trace_with_an_autograd_function_cannot_be_saved():
+    traced = torch.jit.trace(lambda x: Cube.apply(x, 3)[0], torch.ones(2))
+    with pytest.raises(RuntimeError, match="Could not export Python function call 'Cube'"):
+        torch.jit.save(traced, io.BytesIO())
+    assert "apply" not in vars(torch.autograd.function._SingleLevel)

@@ -23,6 +23,7 @@ from torch.jit._modules import RecursiveScriptModule
 from torch.jit._schema import NO_DEFAULT, bind, schemas
 from torch.jit._trace_calls import CallRecorder
 from torch.jit._trace_numbers import TracedInt
+from torch.jit._trace_python import autograd_functions
 from torch.jit._trace_structure import Segments, structured
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -439,7 +440,13 @@ def _record(run, named: dict[str, object], strict: bool, receiver=None, owners=N
     _trace_state.set_recorder(recorder)
     segments = Segments(recorder, paths or {})
     try:
-        with recorder, CallRecorder(recorder), recorder.scripted_calls(), segments.watched():
+        with (
+            recorder,
+            CallRecorder(recorder),
+            recorder.scripted_calls(),
+            segments.watched(),
+            autograd_functions(),
+        ):
             out = run()
         recorder.graph.block.results.append(recorder.give_output(out, strict))
     finally:
