@@ -209,6 +209,44 @@ def test_scan_carries_sums_and_stacks_them(mode, reverse):
     assert all_sums.tolist() == (expected[::-1] if reverse else expected).tolist()
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+@pytest.mark.parametrize("mode", [None, "fake"])
+def test_scan_stacks_outputs_along_the_dimension_of_its_slices(mode, dim, reverse):
+    x = torch.arange(24.0).reshape(2, 3, 4)
+
+    def sums(x):
+        start = torch.zeros_like(x.select(dim, 0))
+
+        def step(c, x):
+            return c + x, (c + x, x.sum(), x.sum(0))
+
+        return scan(step, start, x, dim=dim, reverse=reverse)
+
+    run = sums if mode is None else make_fx(sums, tracing_mode=mode)(x)
+    last, (all_sums, numbers, rows) = run(x)
+    way = (lambda t: t.flip(dim)) if reverse else (lambda t: t)
+    assert torch.equal(all_sums, way(way(x).cumsum(dim)))
+    assert torch.equal(last, x.sum(dim))
+    slices = x.unbind(dim)
+    assert torch.equal(numbers, torch.stack([s.sum() for s in slices]))
+    of_rows = torch.stack([s.sum(0) for s in slices])
+    assert torch.equal(rows, of_rows.movedim(0, dim) if dim == 1 else of_rows)
+
+
+def test_scan_without_slices_gives_back_the_start():
+    start = torch.ones(2)
+    last, outputs = scan(lambda c, x: (c + 1, c), start, [])
+    assert last is start and outputs == []
+
+
+def test_scan_over_slices_of_other_numbers_raises():
+    with pytest.raises(RuntimeError, match="as many slices"):
+        scan(lambda c, x: (c + x[0], x[1]), torch.zeros(2), (torch.ones(3, 2), torch.ones(4, 2)))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        scan(lambda c, x: (c + x, c), torch.zeros(2), torch.ones(3, 2), dim=5)
+
+
 @pytest.mark.parametrize("length", [1, 2, 5, 8])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_associative_scan_equals_the_running_product(length, reverse):

@@ -37,7 +37,8 @@ scan_op = ScanOp()
 def scan(
     combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False
 ) -> tuple:
-    """carry, y = combine_fn(carry, x) along dim of xs; the last carry and all y stacked."""
+    """carry, y = combine_fn(carry, x) along dim of xs; the last carry and all y stacked along dim,
+    or along 0 where they do not have that dimension."""
     if not callable(combine_fn):
         raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
     if not isinstance(dim, int):
@@ -47,12 +48,8 @@ def scan(
     carries, carry_spec = pytree.tree_flatten(init)
     leaves, spec = pytree.tree_flatten(xs)
     if not leaves:
-        raise RuntimeError("scan() operator requires xs leaves")
-    for x in leaves:
-        if not isinstance(x, Tensor):
-            raise RuntimeError(f"xs leaves must be a Tensor, but got {x}")
-        if x.shape[dim] < 1:
-            raise RuntimeError("All xs leaves must have a scan dimension > 0")
+        return init, []
+    _check_slices(leaves, dim)
     along = [x.movedim(dim, 0) for x in leaves]
     if reverse:
         along = [x.flip(0) for x in along]
@@ -84,8 +81,31 @@ def scan(
     outputs = flat[len(carries) :]
     if reverse:
         outputs = [y.flip(0) for y in outputs]
+    outputs = _stacked_along(outputs, dim % leaves[0].dim())
     last = pytree.tree_unflatten(flat[: len(carries)], carry_spec)
     return last, pytree.tree_unflatten(outputs, out_spec[0])
+
+
+def _check_slices(leaves: list, dim: int) -> None:
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"xs leaves must be a Tensor, but got {x}")
+        if not -x.dim() <= dim < x.dim():
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], "
+                f"but got {dim})"
+            )
+        if x.shape[dim] < 1:
+            raise RuntimeError("All xs leaves must have a scan dimension > 0")
+        if x.shape[dim] != leaves[0].shape[dim]:
+            raise RuntimeError(
+                "All xs leaves must have as many slices, but got "
+                f"{[tuple(leaf.shape) for leaf in leaves]} along dimension {dim}"
+            )
+
+
+def _stacked_along(stacked: list[Tensor], dim: int) -> list[Tensor]:
+    return [y.movedim(0, dim) if dim < y.dim() else y for y in stacked]
 
 
 def _fake_scan(
@@ -100,7 +120,9 @@ def _fake_scan(
             carry, pytree.tree_unflatten([x.select(dim, i) for x in leaves], spec)
         )
         outputs.append(y)
-    return carry, utils.stack_trees(outputs[::-1] if reverse else outputs)
+    stacked = utils.stack_trees(outputs[::-1] if reverse else outputs)
+    dim %= leaves[0].dim()
+    return carry, pytree.tree_map(lambda y: _stacked_along([y], dim)[0], stacked)
 
 
 @scan_op.py_impl(utils.COMPOSITE)
