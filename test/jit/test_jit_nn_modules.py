@@ -84,3 +84,38 @@ def test_scripted_module_of_nn_gives_the_results_of_python(name):
     torch.jit.save(scripted, file)
     file.seek(0)
     same(module, torch.jit.load(file), arguments)
+
+
+class Packed(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+        output, state = self.layer(packed)
+        padded, _ = nn.utils.rnn.pad_packed_sequence(output)
+        again, _ = self.layer(packed, state)
+        return padded, state, again.data
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.LSTM(3, 4, 2, bidirectional=True),
+        lambda: nn.LSTM(3, 4, proj_size=2, bias=False),
+        lambda: nn.GRU(3, 4),
+        lambda: nn.RNN(3, 4, nonlinearity="relu"),
+    ],
+)
+def test_scripted_recurrent_layer_takes_packed_sequences(make):
+    plain = Packed(make())
+    x, lengths = torch.randn(5, 3, 3), torch.tensor([2, 5, 3])
+    expected = pytree.tree_leaves(plain(x, lengths))
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.script(plain), buffer)
+    buffer.seek(0)
+    for form in (torch.jit.script(plain), torch.jit.load(buffer)):
+        found = pytree.tree_leaves(form(x, lengths))
+        assert len(found) == len(expected)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))

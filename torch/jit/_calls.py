@@ -12,6 +12,7 @@ from torch.jit import _types as T
 from torch.jit._forms import Forms
 from torch.jit._indexing import constant_of
 from torch.jit._ir import Node, Value
+from torch.jit._module_library import PACKED_FORWARD
 from torch.jit._schema import (
     NO_DEFAULT,
     Argument,
@@ -701,7 +702,8 @@ class Calls(Forms):
             made = self.call_function(hook, [receiver, inputs], {})
             if made.type() is not T.NoneT:
                 args = self.unpack(made) if isinstance(made.type(), T.TupleType) else [made]
-        out = self.call_method(receiver, "forward", args, kwargs)
+        packed = _takes_packed(kind, [*args, kwargs.get("input")])
+        out = self.call_method(receiver, PACKED_FORWARD if packed else "forward", args, kwargs)
         for hook in getattr(kind, "hooks", ()):
             made = self.call_function(hook, [receiver, Tuple(args), out], {})
             if made.type() is not T.NoneT:
@@ -771,3 +773,15 @@ def _has_var(t: T.Type) -> bool:
     from torch.jit._schema import VarType
 
     return isinstance(t, VarType) or any(map(_has_var, t.contained))
+
+
+def _takes_packed(kind: T.Type, args: Sequence[Value | Sugar | None]) -> bool:
+    """Whether a module is a recurrent layer that is called with a packed sequence."""
+    given = args[0].type() if isinstance(args[0], Value) else None
+    python = getattr(kind, "python", None)
+    return (
+        isinstance(given, T.TupleType)
+        and given.python is torch.nn.utils.rnn.PackedSequence
+        and isinstance(python, type)
+        and issubclass(python, torch.nn.RNNBase)
+    )

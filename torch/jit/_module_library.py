@@ -11,13 +11,16 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional as F
 
+# The forward of a recurrent layer for packed sequences, which Python's own has in one.
+PACKED_FORWARD = "_forward_packed"
 _made: dict[tuple[str, str], object] = {}
 
 
 def method_of(kind, name: str) -> object | None:
     """The scriptable method of a module's type, unless a class outside of torch.nn replaced it."""
     cls = kind.python
-    owner = next((b for b in cls.__mro__ if name in vars(b)), None)
+    plain = "forward" if name == PACKED_FORWARD else name
+    owner = next((b for b in cls.__mro__ if plain in vars(b)), None)
     if owner is None or not owner.__module__.startswith("torch.nn.modules"):
         return None
     text = None
@@ -70,6 +73,8 @@ def _compile(text: str, label: str, name: str) -> object:
         "Tuple": tuple,
         "List": list,
     }
+    if "PackedSequence" in text:
+        scope["PackedSequence"] = torch.nn.utils.rnn.PackedSequence
     if "_ASMoutput" in text:
         from torch.nn.modules.adaptive import _ASMoutput
 
@@ -133,10 +138,49 @@ def _recurrent(cell: str, two: bool) -> Callable[[object], str]:
     return write
 
 
+def _packed(cell: str, two: bool) -> Callable[[object], str]:
+    def write(kind) -> str:
+        state = "Tuple[Tensor, Tensor]" if two else "Tensor"
+        zeros = "torch.zeros(layers, batch, {}, dtype=data.dtype, device=data.device)"
+        start, given, last = zeros.format("self.hidden_size"), "hx", "result[1]"
+        moved = "{0}.index_select(1, {1})"
+        if two:
+            size = "self.proj_size if self.proj_size > 0 else self.hidden_size"
+            start, given = f"({zeros.format(size)}, {start})", "[hx[0], hx[1]]"
+            last = "(result[1], result[2])"
+            moved = "({0}[0].index_select(1, {1}), {0}[1].index_select(1, {1}))"
+        head = f"def {PACKED_FORWARD}(self, input: PackedSequence, hx: Optional[{state}] = None)"
+        return f"""{head} -> Tuple[PackedSequence, {state}]:
+    data, sizes, order, back = input
+    layers = self.num_layers * (2 if self.bidirectional else 1)
+    batch = int(sizes[0])
+    if hx is None:
+        hx = {start}
+    elif order is not None:
+        hx = {moved.format("hx", "order")}
+    weights = [{_weights(kind)}]
+    result = torch.{cell}(data, sizes, {given}, weights, self.bias, self.num_layers, self.dropout,
+        self.training, self.bidirectional)
+    hidden = {last}
+    if back is not None:
+        hidden = {moved.format("hidden", "back")}
+    return PackedSequence(result[0], sizes, order, back), hidden
+"""
+
+    return write
+
+
 def _rnn(kind) -> str | None:
+    return _recurrent(_rnn_cell(kind), False)(kind)
+
+
+def _packed_rnn(kind) -> str | None:
+    return _packed(_rnn_cell(kind), False)(kind)
+
+
+def _rnn_cell(kind) -> str:
     mode = _constant(kind, "mode", None) or _constant(kind, "nonlinearity", "tanh")
-    mode = "relu" if "relu" in str(mode).lower() else "tanh"
-    return _recurrent(f"rnn_{mode}", False)(kind)
+    return "rnn_relu" if "relu" in str(mode).lower() else "rnn_tanh"
 
 
 def _cell(function: str, two: bool) -> Callable[[object], str]:
@@ -442,6 +486,9 @@ _WRITERS = {
     ("LSTM", "forward"): _recurrent("lstm", True),
     ("GRU", "forward"): _recurrent("gru", False),
     ("RNN", "forward"): _rnn,
+    ("LSTM", PACKED_FORWARD): _packed("lstm", True),
+    ("GRU", PACKED_FORWARD): _packed("gru", False),
+    ("RNN", PACKED_FORWARD): _packed_rnn,
     ("LSTMCell", "forward"): _cell("lstm_cell", True),
     ("GRUCell", "forward"): _cell("gru_cell", False),
     ("RNNCell", "forward"): _cell("rnn", False),
