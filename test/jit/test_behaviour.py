@@ -267,3 +267,15 @@ def test_compilation_unit_takes_text_whose_lines_stand_left_of_the_first():
 y)
     """)
     assert unit.f(torch.ones(1), torch.ones(1)).item() == 2
+
+
+def test_list_times_a_number_in_place_stays_the_list():
+    @torch.jit.script
+    def f(a: list[int], n: int):
+        b = a
+        b *= n
+        b += [9]
+        return a, b, a is b
+
+    assert f([1, 2], 2) == ([1, 2, 1, 2, 9], [1, 2, 1, 2, 9], True)
+    assert f([1, 2], 0) == ([9], [9], True)

@@ -634,6 +634,8 @@ class Expressions(Indexing, Conditions):
             return self.op("aten::" + inplace, [left, right])
         if isinstance(kind, T.ListType) and isinstance(step.op, ast.Add):
             return self.op("aten::add_", [left, right])
+        if isinstance(kind, T.ListType) and isinstance(step.op, ast.Mult):
+            return self.op("aten::mul_", [left, right])
         return self.binary(type(step.op), left, right)
 
     def exception(self, node: ast.expr) -> tuple[Value, Value]:

@@ -87,6 +87,14 @@ void append_all(const IValue& to, const IValue& from, size_t times = 1) {
   });
 }
 
+IValue repeated(const IValue* a) {
+  IValue out = new_list_like(a[0]);
+  const int64_t n = std::max<int64_t>(a[1].toInt(), 0);
+  TORCH_CHECK(n == 0 || list_size(a[0]) <= (size_t(1) << 32) / size_t(n), "list is too long");
+  append_all(out, a[0], size_t(n));
+  return out;
+}
+
 IValue slice_of(const IValue& list, const SliceRange& r) {
   return visit_list(list, [&](const auto& v) {
     std::decay_t<decltype(v)> picked;
@@ -228,13 +236,13 @@ constexpr Entry kLists[] = {
        append_all(a[0], a[1]);
        return a[0];
      }},
-    {"aten::mul.left_t(t[] l, int n) -> t[]",
+    {"aten::mul.left_t(t[] l, int n) -> t[]", [](const IValue* a, size_t) { return repeated(a); }},
+    {"aten::mul_.t(t[](a!) l, int n) -> t[](a!)",
      [](const IValue* a, size_t) {
-       IValue out = new_list_like(a[0]);
-       const int64_t n = std::max<int64_t>(a[1].toInt(), 0);
-       TORCH_CHECK(n == 0 || list_size(a[0]) <= (size_t(1) << 32) / size_t(n), "list is too long");
-       append_all(out, a[0], size_t(n));
-       return out;
+       const IValue items = repeated(a);
+       list_resize(a[0], 0);
+       append_all(a[0], items);
+       return a[0];
      }},
     {"aten::eq.t_list(t[] a, t[] b) -> bool",
      [](const IValue* a, size_t) { return IValue(values_equal(a[0], a[1])); }},
