@@ -294,3 +294,83 @@ def sort_both(x: list[int], words: list[str]):
 def test_sorted_as_other_writers_spell_it_is_read():
     loaded = respelled(torch.jit.script(sort_both), b"torch.sorted(", b"sorted(")
     assert loaded([2, 1], ["b", "a"]) == ([1, 2], ["a", "b"])
+
+
+START = torch.arange(2.0)
+
+
+@torch.jit.script
+def with_default(x=START):
+    return x + 1
+
+
+class CallsDefault(nn.Module):
+    def forward(self, x):
+        return x + with_default()
+
+
+def test_function_with_a_tensor_as_default_comes_back():
+    module = through_file(torch.jit.script(CallsDefault()))
+    assert module(torch.zeros(2)).tolist() == [1.0, 2.0]
+
+
+def doubled(self, inputs: tuple[Tensor]) -> tuple[Tensor]:
+    return (inputs[0] * 2,)
+
+
+class CallsHooked(nn.Module):
+    def __init__(self, hooks) -> None:
+        super().__init__()
+        self.layer = Layer()
+        for hook in hooks:
+            self.layer.register_forward_pre_hook(hook)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)
+
+
+def test_hook_that_a_module_has_twice_runs_twice_after_a_file():
+    plain = CallsHooked([doubled, doubled])
+    x = torch.ones(2)
+    scripted = torch.jit.script(plain)
+    assert_same(scripted(x), plain(x))
+    assert_same(through_file(scripted)(x), plain(x))
+
+
+def test_two_hooks_of_one_name_raise():
+    def other(self, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        return (inputs[0] * 3,)
+
+    other.__name__ = "doubled"
+    with pytest.raises(RuntimeError, match=r"two hooks of .* of the name 'doubled'"):
+        torch.jit.script(CallsHooked([doubled, other]))
+
+
+@torch.jit.interface
+class Scales:
+    def scale(self, x: Tensor) -> Tensor:
+        pass
+
+
+@torch.jit.script
+class Tripler:
+    def __init__(self) -> None:
+        pass
+
+    def scale(self, x: Tensor) -> Tensor:
+        return x * 3
+
+
+class HoldsInterface(nn.Module):
+    scaler: Scales
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scaler = Tripler()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scaler.scale(x)
+
+
+def test_object_behind_an_interface_comes_back_with_its_methods():
+    assert through_file(torch.jit.script(HoldsInterface()))(torch.ones(1)).item() == 3

@@ -108,6 +108,11 @@ class FunctionSource:
             return -float(node.operand.id)
         if isinstance(node, ast.Call):
             return torch.device(ast.literal_eval(node.args[0]))
+        constants = self.code.constants
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "CONSTANTS":
+            number = node.attr.removeprefix("c")
+            if number.isdecimal() and int(number) < len(constants):
+                return constants[int(number)]
         try:
             return ast.literal_eval(node)
         except (ValueError, SyntaxError):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import collections
 import sys
+import types
 import typing
 import weakref
 
@@ -571,13 +572,21 @@ def _add_hooks(kind: ModuleType, module: torch.nn.Module) -> None:
         (kind.hooks, module._forward_hooks),
     ):
         for hook in hooks.values():
-            target.append(
-                ScriptFunction(
-                    hook.__name__,
-                    f"{kind.qualified_name}.{hook.__name__}",
-                    PythonSource(hook, kind),
-                )
+            target.append(_hook_function(kind, hook))
+
+
+def _hook_function(kind: ModuleType, hook: types.FunctionType) -> ScriptFunction:
+    """The compiled form of a hook, one for all places where the module has it."""
+    name = hook.__name__
+    for known in (*kind.pre_hooks, *kind.hooks):
+        if known.name == name:
+            if known.origin.fn is hook:
+                return known
+            raise RuntimeError(
+                f"two hooks of {kind.qualified_name} are functions of the name {name!r}; hooks of "
+                "scripted modules need different names"
             )
+    return ScriptFunction(name, f"{kind.qualified_name}.{name}", PythonSource(hook, kind))
 
 
 def _compile_methods(kind: ModuleType, module: torch.nn.Module, own_methods: bool) -> None:

@@ -189,6 +189,7 @@ class Instances:
         self.code = code
         self.made: dict[int, typing.Any] = {}
         self.sizes: dict[int, int] = {}
+        self.classes: dict[int, T.ClassType] = {}
 
     def module(self, root: object) -> RecursiveScriptModule:
         made = self.value(root)
@@ -197,6 +198,10 @@ class Instances:
         for module in made.modules():
             kind = module._script_type
             for function in (*kind.methods.values(), *kind.pre_hooks, *kind.hooks):
+                function.ensure_compiled()
+        # Calls through interfaces name no class: every object of the archive may be meant.
+        for kind in self.classes.values():
+            for function in kind.methods.values():
                 function.ensure_compiled()
         return made
 
@@ -239,6 +244,7 @@ class Instances:
             return tuple(self.value(v) for v in thing.state)
         if not isinstance(kind, T.ClassType):
             raise RuntimeError(f"{thing.name} of the archive is not a class")
+        self.classes[id(kind)] = kind
         handle = torch._C._script_object(kind.info)
         if "__setstate__" in kind.methods:
             return self.restored(kind, handle, thing)
