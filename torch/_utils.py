@@ -77,18 +77,28 @@ def _quantized_state(tensor, hooks) -> tuple[object, ...]:
 def _rebuild_qtensor(
     storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks
 ) -> torch.Tensor:
-    """A quantized tensor from the storage of its levels. Its memory is a copy. Such tensors have no
-    gradients; the last two arguments are part of the format."""
+    """A quantized tensor from the storage of its levels. Its memory is a copy, which the legacy
+    format has to make later: a tensor without values stands for it until the storages are filled.
+    Such tensors have no gradients; the last two arguments are part of the format."""
+    from torch._serialization.deferred import is_deferring, when_filled
+
+    place = (storage, storage_offset, size, stride)
+    if not is_deferring():
+        return _quantized_copy(*place, quantizer_params)
+    made = torch._empty_affine_quantized(size, scale=1.0, zero_point=0, dtype=storage.dtype)
+    when_filled(lambda: torch.utils.swap_tensors(made, _quantized_copy(*place, quantizer_params)))
+    return made
+
+
+def _quantized_copy(storage, storage_offset, size, stride, quantizer_params) -> torch.Tensor:
     scheme, *quantizer = quantizer_params
     if storage.dtype not in _LEVELS:
         return _rebuild_packed(storage, size, scheme, quantizer)
     levels = torch.empty(0, dtype=_LEVELS[storage.dtype])
     levels.set_(storage.untyped(), storage_offset, size, stride)
     if scheme is torch.per_tensor_affine:
-        made = torch._make_per_tensor_quantized_tensor(levels, *quantizer)
-    else:
-        made = torch._make_per_channel_quantized_tensor(levels, *quantizer)
-    return made
+        return torch._make_per_tensor_quantized_tensor(levels, *quantizer)
+    return torch._make_per_channel_quantized_tensor(levels, *quantizer)
 
 
 def _rebuild_packed(storage, size, scheme, quantizer) -> torch.Tensor:

@@ -233,12 +233,15 @@ def _kinds() -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("kind", range(4))
 @pytest.mark.parametrize("weights_only", [False, True])
-def test_save_and_load_keep_levels_and_grid(kind: int, weights_only: bool) -> None:
+@pytest.mark.parametrize("zipped", [False, True])
+def test_save_and_load_keep_levels_and_grid(kind: int, weights_only: bool, zipped: bool) -> None:
     made = _kinds()[kind]
     file = io.BytesIO()
-    torch.save({"t": made}, file)
+    torch.save({"t": made, "again": made}, file, _use_new_zipfile_serialization=zipped)
     file.seek(0)
-    back = torch.load(file, weights_only=weights_only)["t"]
+    loaded = torch.load(file, weights_only=weights_only)
+    back = loaded["t"]
+    assert loaded["again"] is back or torch.equal(loaded["again"], made)
     assert torch.equal(back, made) and back.dtype is made.dtype
     assert back.stride() == made.stride() and back.qscheme() is made.qscheme()
 

@@ -5,7 +5,7 @@ storages have been filled; in the other format at once."""
 import contextlib
 import threading
 
-__all__ = ["deferring", "when_filled"]
+__all__ = ["deferring", "is_deferring", "when_filled"]
 
 _state = threading.local()
 
@@ -19,6 +19,11 @@ def deferring():
         yield lambda: [check() for check in checks]
     finally:
         _state.checks = before
+
+
+def is_deferring() -> bool:
+    """Whether storages have no content yet."""
+    return getattr(_state, "checks", None) is not None
 
 
 def when_filled(check) -> None:
