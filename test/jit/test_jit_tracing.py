@@ -285,3 +285,37 @@ def test_trace_with_an_autograd_function_cannot_be_saved():
     with pytest.raises(RuntimeError, match="Could not export Python function call 'Cube'"):
         torch.jit.save(traced, io.BytesIO())
     assert "apply" not in vars(torch.autograd.function._SingleLevel)
+
+
+NAMESAKES = torch.library.Library("namesakes", "DEF")
+NAMESAKES.define("sin(Tensor x) -> Tensor")
+NAMESAKES.impl("sin", lambda x: x * 10, "CompositeExplicitAutograd")
+NAMESAKES.define("add(Tensor a, Tensor b) -> Tensor")
+NAMESAKES.impl("add", lambda a, b: a - b, "CompositeExplicitAutograd")
+
+
+def relu(x):
+    """Not torch's, but one that modes see."""
+    if torch.overrides.has_torch_function_unary(x):
+        return torch.overrides.handle_torch_function(relu, (x,), x)
+    return x * 100
+
+
+def test_operators_of_programs_that_are_named_like_ours_stay_theirs_in_a_trace():
+    def f(x):
+        return torch.ops.namesakes.sin(x), torch.ops.namesakes.add.default(x, x), relu(x)
+
+    x = torch.tensor([-1.0, 2.0])
+    traced = torch.jit.trace(f, x)
+    for found, expected in zip(traced(x), f(x), strict=True):
+        assert torch.equal(found, expected)
+    kinds = [n.kind() for n in traced.graph.nodes()]
+    assert "namesakes::sin" in kinds and "aten::sin" not in kinds
+
+
+def test_quantized_activation_in_a_trace_keeps_its_grid():
+    x = torch.quantize_per_tensor(torch.linspace(-2, 2, 10), 0.02, 100, torch.quint8)
+    layer = torch.ao.nn.quantized.ELU(0.03, 40)
+    found, expected = torch.jit.trace(layer, x)(x), layer(x)
+    assert torch.equal(found.int_repr(), expected.int_repr())
+    assert (found.q_scale(), found.q_zero_point()) == (expected.q_scale(), 40)

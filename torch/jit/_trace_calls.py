@@ -56,6 +56,8 @@ class CallRecorder(TorchFunctionMode):
             return func(*args, **kwargs)
         if isinstance(func, types.FunctionType) and (func.__module__ or "").startswith("torch."):
             return self.enter(func, args, kwargs)
+        if _is_foreign(func):
+            return func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = func.__self__.__name__
@@ -230,6 +232,16 @@ class CallRecorder(TorchFunctionMode):
             out = torch.ops.aten.slice.Tensor(view, dim, part.start, part.stop, step)
         self.recorder.record_call(schema, (view, dim, part.start, part.stop, step), {}, out)
         return out
+
+
+def _is_foreign(func: object) -> bool:
+    """Operators of other libraries and functions of programs may be named like one of ours; they
+    are recorded by the operators they run."""
+    if isinstance(func, torch._ops.OpOverload):
+        return func.namespace != "aten"
+    if isinstance(func, torch._ops.OpOverloadPacket):
+        return not func._qualified_op_name.startswith("aten::")
+    return isinstance(func, types.FunctionType)
 
 
 def _is_simple(part: object) -> bool:
