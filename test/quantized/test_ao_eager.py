@@ -214,3 +214,43 @@ def test_narrow_weight_fake_quantizers_leave_out_the_lowest_level():
         quantizer = make()
         assert (quantizer.quant_min, quantizer.quant_max) == (-127, 127)
         assert quantizer(torch.tensor([[-1.0, 1.0]])).tolist() == [[-1, 1]]
+
+
+def test_prepared_model_does_not_observe_what_leaves_the_quantized_part():
+    model = nn.Sequential(tq.QuantStub(), nn.Linear(3, 3), tq.DeQuantStub())
+    model.qconfig = tq.get_default_qconfig("x86")
+    observed = [n for n, _ in tq.prepare(model.eval()).named_modules() if n.endswith("process")]
+    assert observed == ["0.activation_post_process", "1.activation_post_process"]
+    model.qconfig = tq.get_default_qat_qconfig("x86")
+    trained = tq.prepare_qat(model.train())
+    assert not hasattr(trained[2], "activation_post_process")
+
+
+def test_histogram_observer_spreads_counts_over_the_bins_of_a_wider_range():
+    observer = tq.HistogramObserver(bins=3)
+    for values in ([1.0] * 4, [0.0] * 4, [0.0] * 4, [2.0, 3.0, 4.0, 5.0], [5.0, 6.0, 7.0, 8.0]):
+        observer(torch.tensor(values))
+    # Of the bin from 5/3 to 10/3, which has two values, 10 of 16 parts lie below 8/3.
+    assert observer.histogram.tolist() == [13.25, 3.75, 3.0]
+    assert (observer.min_val.item(), observer.max_val.item()) == (0.0, 8.0)
+
+
+def test_histogram_observer_gives_up_a_single_value_far_outside():
+    observer = tq.HistogramObserver(bins=64, qscheme=torch.per_tensor_affine)
+    observer(torch.cat([torch.linspace(-1, 1, 100_001), torch.tensor([100.0])]))
+    scale, _ = observer.calculate_qparams()
+    assert scale.item() < 101 / 255
+
+
+def test_states_of_older_versions_load():
+    observer = tq.PerChannelMinMaxObserver()
+    low, high = torch.tensor([-1.0, -2.0]), torch.tensor([1.0, 3.0])
+    observer.load_state_dict({"min_vals": low, "max_vals": high, "eps": observer.eps})
+    assert torch.equal(observer.min_val, low) and torch.equal(observer.max_val, high)
+    layer, other = (torch.ao.nn.quantized.Linear(3, 2) for _ in range(2))
+    layer.set_weight_bias(torch.quantize_per_tensor(torch.randn(2, 3), 0.1, 0, torch.qint8), low)
+    state = layer.state_dict()
+    state["_packed_params.weight"], state["_packed_params.bias"] = layer._weight_bias()
+    del state["_packed_params._packed_params"]
+    other.load_state_dict(state)
+    assert torch.equal(other.weight(), layer.weight()) and torch.equal(other.bias(), low)

@@ -268,6 +268,8 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         self, state_dict: dict[str, Tensor], prefix: str, *rest: object
     ) -> None:
         for name in ("min_val", "max_val"):
+            if f"{prefix}{name}s" in state_dict:  # as older versions named them
+                state_dict[prefix + name] = state_dict.pop(f"{prefix}{name}s")
             if prefix + name in state_dict:
                 getattr(self, name).resize_(state_dict[prefix + name].shape)
         super()._load_from_state_dict(state_dict, prefix, *rest)
@@ -285,6 +287,9 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
     def _note(self, low: Tensor, high: Tensor) -> None:
         self.min_val.add_(self.averaging_constant * (low - self.min_val))
         self.max_val.add_(self.averaging_constant * (high - self.max_val))
+
+
+_PARTS = 16  # of a bin whose count moves to other bins
 
 
 class HistogramObserver(UniformQuantizationObserverBase):
@@ -324,15 +329,17 @@ class HistogramObserver(UniformQuantizationObserverBase):
         return x_orig
 
     def _spread(self, low: float, high: float) -> Tensor:
-        """The counts so far in bins of a range that contains theirs: each at its centre."""
+        """The counts so far in bins of a range that contains theirs: each bin is cut into parts
+        with an equal share of its count, which are counted at their centres."""
         if low == float(self.min_val) and high == float(self.max_val):
             return self.histogram.clone()
-        width = (self.max_val - self.min_val) / self.bins
-        centres = self.min_val + width * (torch.arange(self.bins) + 0.5)
+        width = (self.max_val - self.min_val) / (self.bins * _PARTS)
+        centres = self.min_val + width * (torch.arange(self.bins * _PARTS) + 0.5)
         span = high - low
         place = (centres - low) / span * self.bins if span > 0 else torch.zeros_like(centres)
         index = place.long().clamp(0, self.bins - 1)
-        return torch.zeros_like(self.histogram).index_add_(0, index, self.histogram)
+        shares = (self.histogram / _PARTS).repeat_interleave(_PARTS)
+        return torch.zeros_like(self.histogram).index_add_(0, index, shares)
 
     def _errors(self, first: int, last: int) -> float:
         """The expected square error where bins first...last are covered by levels."""
@@ -350,12 +357,12 @@ class HistogramObserver(UniformQuantizationObserverBase):
     def _best_range(self) -> tuple[Tensor, Tensor]:
         total = self.histogram.sum()
         share = torch.cumsum(self.histogram, 0) / total
-        best, chosen = self._errors(0, self.bins - 1), (0, self.bins - 1)
+        best, chosen = float("inf"), (0, self.bins - 1)
         first, last, alpha, beta = 0, self.bins - 1, 0.0, 1.0
         while alpha < beta:
             # The side whose next step gives up more bins is cut.
             left = int(torch.searchsorted(share, alpha + 1e-5))
-            right = int(torch.searchsorted(share, beta - 1e-5))
+            right = int(torch.searchsorted(share, beta - 1e-5, right=True)) - 1
             if left - first > last - right:
                 first, alpha = left, alpha + 1e-5
             else:

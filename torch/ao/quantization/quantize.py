@@ -126,7 +126,8 @@ def _add_observer_(
         kind = type_before_parametrizations(child)
         config = getattr(child, "qconfig", None)
         functional = kind in (quantized.FloatFunctional, quantized.QFunctional)
-        if kind is nn.Dropout or _is_activation_post_process(child):
+        # What leaves the quantized part has no levels to be observed.
+        if kind in (nn.Dropout, DeQuantStub) or _is_activation_post_process(child):
             continue
         if functional:
             if config is not None:

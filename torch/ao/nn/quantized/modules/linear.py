@@ -62,6 +62,15 @@ class LinearPackedParams(Stateful):
         else:
             self.set_weight_bias(*value)
 
+    def _load_from_state_dict(
+        self, state_dict: dict[str, object], prefix: str, *rest: object
+    ) -> None:
+        # The second version of the state had weight and bias as entries of their own.
+        if prefix + "weight" in state_dict and prefix + "_packed_params" not in state_dict:
+            weight, bias = (state_dict.pop(prefix + n, None) for n in ("weight", "bias"))
+            state_dict[prefix + "_packed_params"] = (weight, bias)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     def __repr__(self) -> str:
         return repr(self._weight_bias())
 
