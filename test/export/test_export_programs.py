@@ -313,3 +313,28 @@ def test_constant_that_is_returned_twice() -> None:
     assert [n.name for n in program.graph.nodes if n.op == "call_function"] == ["add"]
     for got, wanted in zip(program.module()(torch.zeros(2, 2)), [1, 1, 1], strict=True):
         assert torch.equal(got, torch.full((2, 2), float(wanted)))
+
+
+class CastsInside(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            low = self.layer(x)
+            with torch.autocast("cpu", enabled=False):
+                full = self.layer(x)
+        return low, full, self.layer(x)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_autocast_inside_of_a_program_stays_in_all_its_forms(strict):
+    module, x = CastsInside(), torch.randn(3, 2)
+    expected = module(x)
+    assert [t.dtype for t in expected] == [torch.bfloat16, torch.float32, torch.float32]
+    program = export(module, (torch.randn(3, 2),), strict=strict)
+    forms = [program.module(), program.run_decompositions().module(), unflatten(program)]
+    for form in forms:
+        for found, wanted in zip(form(x), expected, strict=True):
+            assert found.dtype == wanted.dtype and torch.equal(found, wanted)

@@ -54,6 +54,7 @@ class autocast:
         )
         self._enabled = enabled and self._is_usable()
         self._outer = []
+        self._nodes: list[object] = []  # what was recorded of regions that are not left yet
 
     def _is_usable(self) -> bool:
         if self.device == "cuda" and not torch.cuda.is_available():
@@ -105,6 +106,11 @@ class autocast:
         torch.set_autocast_enabled(self.device, self._enabled)
         torch.set_autocast_cache_enabled(self._cache_enabled)
         torch.autocast_increment_nesting()
+        recorder = _recorder()
+        if recorder is not None:
+            settings = (self.device, self.fast_dtype, self._enabled, self._cache_enabled)
+            node = recorder.create_node("call_function", _enter_autocast, settings, {})
+            self._nodes.append(node)
         return self
 
     def __exit__(self, exc_type, exc_val, exc_tb) -> bool:
@@ -115,6 +121,9 @@ class autocast:
         torch.set_autocast_enabled(self.device, enabled)
         torch.set_autocast_dtype(self.device, dtype)
         torch.set_autocast_cache_enabled(cache_enabled)
+        recorder = _recorder()
+        if recorder is not None and self._nodes:
+            recorder.create_node("call_function", _exit_autocast, (self._nodes.pop(),), {})
         return False
 
     def __call__(self, func) -> Any:
@@ -125,18 +134,12 @@ def _enter_autocast(*args):
     """Enters a region without a with statement; returns what _exit_autocast takes."""
     mode = autocast(*args)
     mode.__enter__()
-    recorder = _recorder()
-    if recorder is not None:
-        mode._node = recorder.create_node("call_function", _enter_autocast, args, {})
     return mode
 
 
 def _exit_autocast(mode) -> None:
     """Leaves a region that _enter_autocast entered."""
     mode.__exit__(None, None, None)
-    recorder = _recorder()
-    if recorder is not None:
-        recorder.create_node("call_function", _exit_autocast, (mode._node,), {})
 
 
 def _recorder():

@@ -15,7 +15,7 @@ from torch._functorch._aot_autograd.pre_dispatch import trace_above_autograd
 from torch._ops import OperatorBase, OpOverload
 from torch.export._capture import exporting
 from torch.export._names import name_inputs
-from torch.export._regions import drop_switches
+from torch.export._regions import drop_switches, wrap_autocast_regions
 from torch.export._signature import argument_of
 from torch.export.graph_signature import (
     ConstantArgument,
@@ -111,6 +111,7 @@ def decomposed(ep: ExportedProgram, table: dict[OperatorBase, Callable]) -> Expo
     finally:
         mode.allow_non_fake_inputs = allowed
     module = traced.module
+    wrap_autocast_regions(module)
     drop_switches(module)
     _keep_grad(module, ep)
     module.graph.eliminate_dead_code()

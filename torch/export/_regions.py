@@ -52,7 +52,7 @@ def wrap_grad_regions(gm: fx.GraphModule, around: bool) -> None:
 
 
 def wrap_autocast_regions(gm: fx.GraphModule) -> None:
-    """Parts between entering and leaving autocast; inner ones are parts of the outer."""
+    """Parts between entering and leaving autocast; inner ones are parts of the parts."""
     if not any(n.target is _ENTER for n in gm.graph.nodes):
         return
     sections: list[_Section] = [_Section([], None, ())]
@@ -107,7 +107,9 @@ def _move(gm: fx.GraphModule, section: _Section, number: int) -> None:
     result = graph.output(tuple(env[n] for n in outputs))
     result.meta["val"] = tuple(n.meta.get("val") for n in outputs)
     name = f"submod_{number}"
-    setattr(gm, name, fx.GraphModule(root, graph, name))
+    part = fx.GraphModule(root, graph, name)
+    wrap_autocast_regions(part)
+    setattr(gm, name, part)
     _call(gm, section, name, list(inputs), outputs)
     for node in reversed(section.nodes):
         gm.graph.erase_node(node)
