@@ -255,3 +255,14 @@ def test_boxed_code_empties_its_list():
     module = fx.GraphModule(nn.Module(), graph)
     values = [5, 3]
     assert module(values) == 2 and values == []
+
+
+@pytest.mark.parametrize("base", [-8.0, -3, 2.0])
+def test_a_power_of_a_negative_number_is_written_as_it_was_called(base):
+    def function(x):
+        return base**x, (-x) ** 2
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    for module in (fx.symbolic_trace(function), torch.compile(function, backend="eager")):
+        for got, wanted in zip(module(x), function(x), strict=True):
+            assert torch.equal(got, wanted)

@@ -344,7 +344,10 @@ class _Writer:
     def _operator(self, node: Node, name: str, args: tuple) -> str | None:
         form = magic_methods.get(name)
         if form is not None and form.count("{}") == len(args):
-            return self._assign(node, form.format(*map(self.arg, args)))
+            operands = [self.arg(a) for a in args]
+            if name == "pow" and operands[0].startswith("-"):  # which would bind less tightly
+                operands[0] = f"({operands[0]})"
+            return self._assign(node, form.format(*operands))
         form = inplace_methods.get(name)
         if form is not None and form.count("{}") == len(args) and isinstance(args[0], Node):
             first = self.arg(args[0])
