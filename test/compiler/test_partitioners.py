@@ -255,6 +255,28 @@ def test_cse_shares_equal_calls_but_not_draws_and_not_numbers_of_other_types():
     assert len(fx_graph_cse(tracer).nodes) == 4
 
 
+def test_cse_keeps_returned_values_and_written_memory_apart():
+    tracer = fx.Graph()
+    x = tracer.placeholder("x")
+    sums = [tracer.call_function(aten.add.Tensor, (x, 1)) for _ in range(4)]
+    views = [tracer.call_function(aten.view.default, (s, [-1])) for s in sums]
+    written = [tracer.call_function(aten.clone.default, (x,)) for _ in range(2)]
+    for noise in written:
+        tracer.call_function(aten.rrelu_with_noise.default, (x, noise))
+    tracer.output((views[0], sums[1], sums[2].graph.call_function(aten.sin.default, (views[3],))))
+
+    def count(graph, target):
+        return sum(n.target is target for n in graph.nodes)
+
+    free = fx_graph_cse(tracer)
+    assert count(free, aten.add.Tensor) == count(free, aten.view.default) == 1
+    apart = fx_graph_cse(tracer, get_outputs(tracer))
+    assert count(apart, aten.add.Tensor) == 2
+    for graph in (free, apart):
+        assert count(graph, aten.clone.default) == 2
+        assert count(graph, aten.rrelu_with_noise.default) == 2
+
+
 def has(target):
     return lambda graph, inputs: target in [n.target for n in graph.graph.nodes]
 

@@ -3,9 +3,15 @@ and outputs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import fx
-from torch.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
+from torch.fx.passes.dialect.common.cse_pass import (
+    CSEPass,
+    get_CSE_banned_ops,
+    owner_of_memory,
+)
 from torch.utils._pytree import tree_leaves
 
 __all__ = [
@@ -22,12 +28,14 @@ def get_aten_target(node: fx.Node) -> object:
     return getattr(node.target, "overloadpacket", node.target)
 
 
-def fx_graph_cse(fx_g: fx.Graph) -> fx.Graph:
+def fx_graph_cse(fx_g: fx.Graph, returned: Iterable[object] = ()) -> fx.Graph:
     """A copy of the graph in which calls with equal targets and arguments are made once. Random
-    numbers are drawn and tensors written as often as before."""
+    numbers are drawn and tensors written as often as before. Values that are `returned` keep memory
+    of their own: a program may write to one and go on with the other."""
     owner = fx_g.owning_module
     shared = fx.GraphModule({} if owner is None else owner, fx_g)
-    return CSEPass(banned_ops=get_CSE_banned_ops())(shared).graph_module.graph
+    apart = [owner_of_memory(n) for n in returned if isinstance(n, fx.Node)]
+    return CSEPass(get_CSE_banned_ops(), apart)(shared).graph_module.graph
 
 
 def strip_overloads(gm: fx.GraphModule) -> None:

@@ -15,6 +15,7 @@ from torch import fx
 from torch._functorch import _partition_rules as rules
 from torch._functorch import config
 from torch._functorch.compile_utils import fx_graph_cse, get_outputs
+from torch.fx.passes.dialect.common.cse_pass import written_memory
 
 __all__ = [
     "default_partition",
@@ -72,6 +73,8 @@ class _JointGraph:
         wanted = _ancestors(n for n in self.gradients if isinstance(n, fx.Node))
         self.backward = {n for n in late if n in wanted or n in self.tangents or n in self.seeds}
         self.forward = {n for n in nodes if n not in late and n.op != "output"}
+        # Computed again, these would hold what was there before the write.
+        self.written = written_memory(joint.graph)
         # Attributes of the module, graphs among them, are there in both parts.
         self.needed_late = {n for n in self.forward if n in wanted and n.op != "get_attr"}
 
@@ -370,7 +373,7 @@ def _is_read_whole(parts: _JointGraph, node: fx.Node) -> bool:
 
 def _usual_rule(parts: _JointGraph) -> Callable[[fx.Node], bool]:
     def recomputable(node: fx.Node) -> bool:
-        if rules.must_save(node):
+        if rules.must_save(node) or node in parts.written:
             return False
         if rules.must_recompute(node):
             return True
@@ -382,9 +385,15 @@ def _usual_rule(parts: _JointGraph) -> Callable[[fx.Node], bool]:
     return recomputable
 
 
-def _any_rule(node: fx.Node) -> bool:
-    """All but random operators without a tag, and what must be saved."""
-    return not rules.must_save(node) and (rules.must_recompute(node) or not rules.is_random(node))
+def _any_rule(parts: _JointGraph) -> Callable[[fx.Node], bool]:
+    """All but random operators without a tag, what must be saved, and what is written later."""
+
+    def recomputable(node: fx.Node) -> bool:
+        if rules.must_save(node) or node in parts.written:
+            return False
+        return rules.must_recompute(node) or not rules.is_random(node)
+
+    return recomputable
 
 
 def _forced(parts: _JointGraph) -> set[fx.Node]:
@@ -397,7 +406,7 @@ def _within_budget(parts: _JointGraph, budget: float) -> list[fx.Node]:
     """The saved values for a share of the usual memory: of the values that the usual partition
     saves and the smallest one does not, those are kept that take longest to compute."""
     usual = _Network(parts, _usual_rule(parts), set()).saved()
-    least = _Network(parts, _any_rule, set()).saved()
+    least = _Network(parts, _any_rule(parts), set()).saved()
     floor = sum(map(rules.bytes_of, least))
     room = budget * max(sum(map(rules.bytes_of, usual)) - floor, 0)
     items = [n for n in usual if n not in least and n not in parts.primals]
@@ -406,7 +415,7 @@ def _within_budget(parts: _JointGraph, budget: float) -> list[fx.Node]:
     levels = config.activation_memory_budget_levels
     _, _, taken = torch._C._aot.knapsack(weights, gains, float(room), levels)
     kept = {n for n, take in zip(items, taken, strict=True) if take}
-    return _Network(parts, _any_rule, kept).saved()
+    return _Network(parts, _any_rule(parts), kept).saved()
 
 
 def _time_to_compute(node: fx.Node, known: set[fx.Node]) -> float:
@@ -434,7 +443,8 @@ def min_cut_rematerialization_partition(
     operators are never computed twice, unless a checkpoint asks for it; a memory budget below 1
     (`config.activation_memory_budget`) trades time for memory."""
     if config.cse:
-        joint_module.graph = fx_graph_cse(joint_module.graph)
+        outputs, _ = _split_outputs(joint_module, num_fwd_outputs)
+        joint_module.graph = fx_graph_cse(joint_module.graph, outputs)
     joint_module.graph.eliminate_dead_code()
     joint_module.recompile()
     parts = _JointGraph(joint_module, num_fwd_outputs, ("must_be_in_backward",))
