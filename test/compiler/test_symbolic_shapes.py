@@ -538,3 +538,28 @@ def test_dropout_keeps_sizes_symbolic(name: str) -> None:
         got = module(torch.ones(sizes))
         torch.manual_seed(1)
         torch.testing.assert_close(got, drop(torch.ones(sizes), 0.4, True))
+
+
+def test_sort_of_a_part_of_a_transposed_matrix_keeps_the_order_of_memory():
+    def function(x):
+        return x[1:].sort(0).values.reshape(-1)
+
+    x = torch.arange(24.0).view(4, 6).t()
+    graph = make_fx(function, tracing_mode="symbolic")(x)
+    assert torch.equal(graph(x), function(x))
+    compiled = torch.compile(function, dynamic=True, fullgraph=True)
+    for n in (6, 9):
+        x = torch.randn(4, n).t()
+        assert torch.equal(compiled(x), function(x))
+
+
+def test_an_index_without_elements_may_have_any_dimensions():
+    def function(x, index):
+        x = x.reshape(-1)
+        index = index.view(0, index.shape[1])
+        return x.gather(0, index), x.scatter(0, index, 1.0)
+
+    x, index = torch.randn(5, 4), torch.empty(0, 7, dtype=torch.long)
+    graph = make_fx(function, tracing_mode="symbolic")(x, index)
+    for got, wanted in zip(graph(x, index), function(x, index), strict=True):
+        assert torch.equal(got, wanted)

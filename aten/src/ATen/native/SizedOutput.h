@@ -29,6 +29,9 @@ inline void set_like(OutputBuilder& out, int i, const Tensor& like, ScalarType d
     out.set_on(i, like.sizes(), dtype, like.device());
 }
 
+// Dense strides in the order of the strides of `self` in the traced run; its own where it is dense.
+SymDimVector symbolic_dense_strides(const Tensor& self);
+
 // The strides of a dense tensor whose channels lie innermost.
 template <class Int> Ints<Int> channels_last_strides_of(ArrayRef<Int> sizes) {
   Ints<Int> out(sizes.size(), Int(1));

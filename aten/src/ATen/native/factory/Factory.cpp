@@ -5,6 +5,7 @@
 #include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/Sizes.h>
 #include <ATen/native/factory/Native.h>
 #include <ATen/native/sparse/SparseTensor.h>
@@ -197,8 +198,6 @@ Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout,
   return at::empty_strided(size, strides, dtype, layout, device, pin_memory);
 }
 
-namespace {
-// Dense strides in the order of the strides of `self` in the traced run; its own where it is dense.
 SymDimVector symbolic_dense_strides(const Tensor& self) {
   const SymIntArrayRef sizes = self.sym_sizes(), strides = self.sym_strides();
   if (self.is_non_overlapping_and_dense()) return SymDimVector(strides);
@@ -215,7 +214,6 @@ SymDimVector symbolic_dense_strides(const Tensor& self) {
   }
   return out;
 }
-} // namespace
 
 Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,

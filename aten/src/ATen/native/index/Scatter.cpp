@@ -34,10 +34,18 @@ void check_same_device(const Tensor& self, const Tensor& other) {
               self.device(), " and ", other.device(), "!");
 }
 
+// A size that is 0 as it stands: of an index without elements nothing is asked.
+bool is_known_empty(const Tensor& t) {
+  const SymIntArrayRef sizes = t.sym_sizes();
+  return std::any_of(sizes.begin(), sizes.end(),
+                     [](const SymInt& n) { return !n.is_symbolic() && as_int(n) == 0; });
+}
+
 // The index fits into self (apart from dim) and into src.
 // What must hold of symbolic sizes.
 void expect_scatter_shapes(const Tensor& self, int64_t dim, const Tensor& index,
                            const Tensor* src) {
+  if (is_known_empty(index)) return;
   const SymIntArrayRef places = index.sym_sizes();
   bool fits = self.dim() == index.dim() && (src == nullptr || src->dim() == index.dim());
   for (size_t d = 0; fits && d < places.size(); ++d) {
@@ -127,6 +135,10 @@ void meta_gather(OutputBuilder& out, const Tensor& self, int64_t dim, const Tens
   native::check_index_dtype("gather", index);
   native::check_same_device(self, index);
   if (native::is_symbolic(self) || native::is_symbolic(index)) {
+    if (native::is_known_empty(index)) {
+      native::set_like(out, 0, index, self.scalar_type());
+      return;
+    }
     TORCH_CHECK(native::rank_of(self) == native::rank_of(index),
                 "Index tensor must have the same number of dimensions as input tensor");
     for (int64_t i = 0; i < self.dim() && i < index.dim(); ++i)

@@ -41,9 +41,8 @@ void meta_sort_pair(OutputBuilder& out, const Tensor& self, int64_t dim) {
   TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on ",
               self.is_cpu() ? "CPU" : "this device");
   if (is_symbolic(self)) {
-    const bool dense = self.is_non_overlapping_and_dense();
-    set_symbolic_pair(out, self, self.sym_sizes(),
-                      dense ? OptionalSymIntArrayRef(self.sym_strides()) : std::nullopt);
+    const SymDimVector strides = symbolic_dense_strides(self);
+    set_symbolic_pair(out, self, self.sym_sizes(), SymIntArrayRef(strides));
     return;
   }
   const DimVector strides = like_strides(self);
