@@ -103,6 +103,7 @@ def apply(
     # Conditions on several values fall with those on one of them.
     out.tensor_sources = [source for source in out.tensor_sources if source not in unknown]
     out.distinct = [group for group in out.distinct if unknown.isdisjoint(group)]
+    out.apart = [[source for source in group if source not in unknown] for group in out.apart]
 
 
 def exported(out: OutputGraph) -> list[GuardFilterEntry]:

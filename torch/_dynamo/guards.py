@@ -378,7 +378,11 @@ def build(
     code: types.CodeType, fn_globals: dict[str, object], out: OutputGraph
 ) -> tuple[RootGuardManager, list[str]]:
     """The guard tree of a trace, and its conditions in words."""
-    builder = tree_of(code, fn_globals, out.guards.values(), out.tensor_sources, out.distinct)
+    builder = tree_of(
+        code, fn_globals, out.guards.values(), out.tensor_sources, out.distinct, out.apart
+    )
+    if out.shared_memory is not None:
+        out.shared_memory.install(builder)
     _add_classes(builder, out)
     for name in sorted(out.builtins_read):
         names = builder.root.globals_dict_manager(fn_globals, "G")
@@ -401,9 +405,10 @@ def tree_of(
     records: Iterable[GuardRecord],
     tensors: Sequence[Source],
     distinct: Sequence[Sequence[Source]],
+    apart: Sequence[Sequence[Source]],
 ) -> GuardBuilder:
-    """The tree of conditions, of tensors that are different ones, and of groups of objects of which
-    no two are the same."""
+    """The tree of conditions, of tensors that are different ones, of groups of objects of which
+    no two are the same, and of groups of tensors of which no two have an element in common."""
     builder = GuardBuilder(code, fn_globals)
     builder.root.add_global_state_guard(["___check_global_state()"])
     for record in records:
@@ -420,6 +425,12 @@ def tree_of(
         text = f"no two of ({', '.join(names)}) are one object"
         managers = [builder.manager(source) for source in sources]
         _guards.install_no_object_aliasing_guard(managers, names, [text])
+        builder.texts.append(text)
+    for sources in apart:
+        names = [source.name() for source in sources]
+        text = f"no two of ({', '.join(names)}) share memory"
+        managers = [builder.manager(source) for source in sources]
+        _guards.install_no_overlap_guard(managers, names, [text])
         builder.texts.append(text)
     return builder
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from torch._dynamo.translate import Options
     from torch._dynamo.variables.generators import GeneratorVariable
     from torch._dynamo.variables.random_numbers import EarlyValueVariable
+    from torch._dynamo.written_memory import SharedMemory
     from torch._guards import Source
 
 _DATA_DEPENDENT = (
@@ -173,6 +174,9 @@ class OutputGraph:
         self.watches_steps = compile_log.watches_steps()
         # Objects of the running program that must not be one: lists of their sources.
         self.distinct: list[list[Source]] = []
+        # Tensors that must not share memory, since the graph writes to some; those that did.
+        self.apart: list[list[Source]] = []
+        self.shared_memory: SharedMemory | None = None
         # Classes of objects of which the trace asked whether two are the same.
         self.compared: set[type] = set()
         self.grad_at_start = torch.is_grad_enabled()

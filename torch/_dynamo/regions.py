@@ -170,6 +170,8 @@ class Region:
         self._check_codes(found)
         if out.is_watched:
             raise Bypass("code of the program looked at the trace")
+        if out.shared_memory is not None:
+            raise Bypass("inputs that share memory are written")
         if out.uses_transforms() or out.open_modes or out.function_modes:
             raise Bypass("transforms or function modes")
         graph: Json = None
@@ -185,6 +187,7 @@ class Region:
             "guards": rows,
             "tensors": [sources.place(s) for s in out.tensor_sources],
             "distinct": [[sources.place(s) for s in group] for group in out.distinct],
+            "apart": [[sources.place(s) for s in group] for group in out.apart],
             "shapes": [list(texts), [sources.place(s) for s in whole]],
             "inputs": inputs if graph is not None else [],
             "memory": _memory([frame.value(item.source) for item in found.inputs]),
@@ -262,6 +265,7 @@ class Region:
             [guards.GuardRecord(*row) for row in rows],
             [sources[i] for i in form["tensors"]],
             [[sources[i] for i in group] for group in form["distinct"]],
+            [[sources[i] for i in group] for group in form["apart"]],
         )
         texts, whole = form["shapes"]
         if guards.add_shape_texts(builder, texts, [sources[i] for i in whole]):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch._C._dynamo.eval_frame import ThreadSettings
-from torch._dynamo import compile_log, decorators
+from torch._dynamo import compile_log, decorators, written_memory
 from torch._dynamo.aliases import drop_unread
 from torch._dynamo.bytecode import program_of
 from torch._dynamo.codegen import Codegen
@@ -588,6 +588,7 @@ def _traced(
             cg.effect(f"{cg.const(function_modes.replace_stack)}([{modes}])")
         call = out.finish(cg, frame)
         out.distinct = out.distinct_objects()
+        out.apart, out.shared_memory = written_memory.conditions(out.inputs)
     return Translation(out, cg.assemble(call, frame.line()), cg)
 
 

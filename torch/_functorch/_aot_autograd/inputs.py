@@ -10,42 +10,13 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch._C._dynamo.guards import share_elements
 from torch._functorch import config
 from torch._functorch._aot_autograd import functional
 from torch._functorch._aot_autograd.schemas import ViewAndMutationMeta
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-__all__ = ["MergePlan", "overlap", "plan_merges"]
-
-# Larger tensors are taken to overlap where their ranges in memory do.
-_EXACT_UP_TO = 1 << 20
-
-
-def _range(t: Tensor) -> tuple[int, int]:
-    """The first and the last place in the storage."""
-    reach = sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
-    return t.storage_offset(), t.storage_offset() + reach
-
-
-def _places(t: Tensor) -> Tensor:
-    found = torch.tensor([t.storage_offset()])
-    for length, stride in zip(t.shape, t.stride(), strict=True):
-        found = (found.unsqueeze(-1) + torch.arange(length) * stride).reshape(-1)
-    return found
-
-
-def overlap(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors of one storage have an element in common."""
-    if a.numel() == 0 or b.numel() == 0:
-        return False
-    if a.dtype != b.dtype:
-        return True
-    (a_first, a_last), (b_first, b_last) = _range(a), _range(b)
-    if a_last < b_first or b_last < a_first:
-        return False
-    if max(a.numel(), b.numel()) > _EXACT_UP_TO:
-        return True
-    return bool(torch.isin(_places(a), _places(b)).any())
+__all__ = ["MergePlan", "plan_merges"]
 
 
 @dataclasses.dataclass
@@ -209,7 +180,7 @@ def _group(
         i
         for i in left
         for j in left
-        if i != j and (i in hit or j in hit) and overlap(tensors[i], tensors[j])
+        if i != j and (i in hit or j in hit) and share_elements(tensors[i], tensors[j])
     }
     if group:
         groups.append(sorted(group))

@@ -1,5 +1,6 @@
 // The guard tree: managers, how they are built from Python, and the walk that checks them.
 #include <torch/csrc/dynamo/guard_record.h>
+#include <torch/csrc/dynamo/value_sets.h>
 
 #include <structmember.h>
 
@@ -621,16 +622,20 @@ PyObject* install_object_aliasing(PyObject*, PyObject* args) {
     return python::new_none();
   });
 }
-template <bool of_objects> PyObject* install_no_aliasing(PyObject*, PyObject* args) {
+// A leaf that compares what several managers find with each other, in words `parts`.
+enum class Between : uint8_t { Tensors, Objects, Memory };
+
+template <Between between> PyObject* install_no_aliasing(PyObject*, PyObject* args) {
   PyObject *managers = nullptr, *names = nullptr, *parts = nullptr;
   if (!PyArg_ParseTuple(args, "OOO:install_no_aliasing_guard", &managers, &names, &parts))
     return nullptr;
   return guarded([&]() -> PyObject* {
     PyRef list = checked(PySequence_List(managers));
     const Py_ssize_t count = PyList_GET_SIZE(list.get());
-    PyRef leaf =
-        new_leaf(LeafKind::NoTensorAliasing, checked(Py_BuildValue("(nO)", count, parts)).get());
-    as_leaf(leaf.get())->flag = of_objects;
+    const LeafKind kind =
+        between == Between::Memory ? LeafKind::NoOverlap : LeafKind::NoTensorAliasing;
+    PyRef leaf = new_leaf(kind, checked(Py_BuildValue("(nO)", count, parts)).get());
+    as_leaf(leaf.get())->flag = between == Between::Objects;
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* manager = PyList_GET_ITEM(list.get(), i);
       if (!PyObject_TypeCheck(manager, &GuardManagerType))
@@ -641,13 +646,29 @@ template <bool of_objects> PyObject* install_no_aliasing(PyObject*, PyObject* ar
     return python::new_none();
   });
 }
-PyMethodDef functions[] = {{"install_object_aliasing_guard", install_object_aliasing, METH_VARARGS,
-                            "Two values are one object."},
-                           {"install_no_tensor_aliasing_guard", install_no_aliasing<false>,
-                            METH_VARARGS, "No two of the tensors are one object."},
-                           {"install_no_object_aliasing_guard", install_no_aliasing<true>,
-                            METH_VARARGS, "No two of the values are one object."},
-                           {nullptr, nullptr, 0, nullptr}};
+
+PyObject* share_elements_of(PyObject*, PyObject* args) {
+  PyObject *a = nullptr, *b = nullptr;
+  if (!PyArg_ParseTuple(args, "OO:share_elements", &a, &b)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    if (!python::is_tensor(a) || !python::is_tensor(b))
+      python::raise_type_error("share_elements: expected two tensors");
+    return PyBool_FromLong(share_elements(python::tensor_of(a), python::tensor_of(b)));
+  });
+}
+
+PyMethodDef functions[] = {
+    {"install_object_aliasing_guard", install_object_aliasing, METH_VARARGS,
+     "Two values are one object."},
+    {"install_no_tensor_aliasing_guard", install_no_aliasing<Between::Tensors>, METH_VARARGS,
+     "No two of the tensors are one object."},
+    {"install_no_object_aliasing_guard", install_no_aliasing<Between::Objects>, METH_VARARGS,
+     "No two of the values are one object."},
+    {"install_no_overlap_guard", install_no_aliasing<Between::Memory>, METH_VARARGS,
+     "No two of the tensors have an element in common."},
+    {"share_elements", share_elements_of, METH_VARARGS,
+     "Whether two tensors of one storage have an element in common."},
+    {nullptr, nullptr, 0, nullptr}};
 
 // ---- types
 

@@ -80,6 +80,7 @@ enum class LeafKind : uint8_t {
   Tensor,
   Global,
   NoTensorAliasing,
+  NoOverlap,
   ObjectAliasing,
   RangeIterator,
   FloatIsNan,
@@ -90,6 +91,7 @@ enum class LeafKind : uint8_t {
 };
 
 class ClassReads;
+class MemorySet;
 class PointerSet;
 struct ShapeProgram;
 
@@ -103,6 +105,7 @@ struct LeafObject {
   TensorPattern* tensor;
   GlobalState* global;
   PointerSet* seen;
+  MemorySet* memory;     // NoOverlap
   ShapeProgram* program; // shared by the leaves that fill it and the one that runs it
   ClassReads* classes;
   const void* first; // ObjectAliasing: which object the first place held, during a check

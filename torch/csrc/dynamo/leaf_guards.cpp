@@ -5,6 +5,7 @@
 
 #include <torch/csrc/dynamo/class_reads.h>
 #include <torch/csrc/dynamo/shape_program.h>
+#include <torch/csrc/dynamo/value_sets.h>
 
 #include <cmath>
 #include <cstring>
@@ -13,38 +14,6 @@ namespace torch::dynamo {
 
 // Pointers seen during a check, without allocation after the first: entries of earlier checks are
 // told apart by their stamp.
-class PointerSet {
- public:
-  explicit PointerSet(size_t count) {
-    size_t size = 8;
-    while (size < 2 * count) size *= 2;
-    slots_.resize(size);
-  }
-  void clear() { ++stamp_; }
-  // False when the pointer was there.
-  bool add(const void* p) {
-    const size_t mask = slots_.size() - 1;
-    size_t at = (reinterpret_cast<uintptr_t>(p) >> 4) * 0x9E3779B97F4A7C15u >> 20;
-    for (size_t tries = 0; tries <= mask; ++tries, ++at) {
-      Slot& slot = slots_[at & mask];
-      if (slot.stamp != stamp_) {
-        slot = {p, stamp_};
-        return true;
-      }
-      if (slot.pointer == p) return false;
-    }
-    return false;
-  }
-
- private:
-  struct Slot {
-    const void* pointer = nullptr;
-    uint64_t stamp = 0;
-  };
-  std::vector<Slot> slots_;
-  uint64_t stamp_ = 1;
-};
-
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 uint64_t dict_version(PyObject* dict) {
@@ -88,6 +57,7 @@ constexpr LeafSpec kLeaves[] = {
     {LeafKind::Tensor, "TENSOR_MATCH", 4},
     {LeafKind::Global, "GLOBAL_STATE", 0},
     {LeafKind::NoTensorAliasing, "NO_TENSOR_ALIASING", 1},
+    {LeafKind::NoOverlap, "NO_STORAGE_OVERLAP", 1},
     {LeafKind::ObjectAliasing, "OBJECT_ALIASING", 0},
     {LeafKind::RangeIterator, "RANGE_ITERATOR_MATCH", 1},
     {LeafKind::FloatIsNan, "FLOAT_IS_NAN", 0},
@@ -241,6 +211,9 @@ void fill(LeafObject* leaf, PyObject* args) {
     break;
   case LeafKind::NoTensorAliasing:
     leaf->seen = new PointerSet(static_cast<size_t>(as_number(argument(0))));
+    break;
+  case LeafKind::NoOverlap:
+    leaf->memory = new MemorySet(static_cast<size_t>(as_number(argument(0))));
     break;
   case LeafKind::DictKeys:
     keep(leaf->value, checked(PySequence_Tuple(argument(0))));
@@ -478,6 +451,8 @@ bool check_leaf(LeafObject* leaf, PyObject* value) {
     return *leaf->global == GlobalState::now();
   case LeafKind::NoTensorAliasing:
     return leaf->seen->add(identity_of(value));
+  case LeafKind::NoOverlap:
+    return !python::is_tensor(value) || leaf->memory->add(python::tensor_of(value));
   case LeafKind::ObjectAliasing:
     return aliases(leaf, value);
   case LeafKind::RangeIterator:
@@ -499,12 +474,13 @@ bool check_leaf(LeafObject* leaf, PyObject* value) {
 }
 
 bool has_state(const LeafObject* leaf) {
-  return leaf->kind == LeafKind::ObjectAliasing || leaf->kind == LeafKind::NoTensorAliasing;
+  return leaf->kind == LeafKind::ObjectAliasing || leaf->seen || leaf->memory;
 }
 
 void reset_leaf(LeafObject* leaf) {
   leaf->first = nullptr;
   if (leaf->seen) leaf->seen->clear();
+  if (leaf->memory) leaf->memory->clear();
 }
 
 PyRef leaf_failure(LeafObject* leaf, PyObject* value) {
@@ -599,6 +575,7 @@ void leaf_dealloc(PyObject* self) {
   delete leaf->tensor;
   delete leaf->global;
   delete leaf->seen;
+  delete leaf->memory;
   delete leaf->classes;
   if (leaf->program && --leaf->program->references == 0) delete leaf->program;
   PyTypeObject* type = Py_TYPE(self);
