@@ -122,3 +122,23 @@ def test_lazy_module_that_gets_a_named_tuple_is_initialised_by_its_fields():
 
     found = torch.compile(Scaled(), backend="eager")(Pair(torch.ones(2), torch.ones(2)))
     assert found.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", ["hessian", "jacfwd twice", "tangents of independent results"])
+def test_forward_mode_around_other_transforms_is_as_without_a_trace(name, backend):
+    def square(t):
+        return (t.sin() * t).sum()
+
+    functions = {
+        "hessian": torch.func.hessian(square),
+        "jacfwd twice": torch.func.jacfwd(torch.func.jacfwd(square)),
+        "tangents of independent results": torch.func.jacfwd(
+            torch.func.jacfwd(lambda t: torch.ones(2) * t.sum().sign())
+        ),
+    }
+    function = functions[name]
+    x = torch.linspace(-1, 2, 4)
+    torch._dynamo.reset()
+    got = torch.compile(lambda t: function(t), backend=backend, fullgraph=True)(x)
+    torch.testing.assert_close(got, function(x))

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import _C
 from torch._C import _functorch as _F
-from torch._functorch.pyfunctorch import below
 from torch._functorch.vmap import vmap
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
@@ -317,10 +316,7 @@ def _jvp_with_argnums(func, primals, tangents, argnums, has_aux=False, strict=Fa
     _check_jvp_inputs(flat, name, "primals")
     _check_jvp_inputs(flat_tangents, name, "tangents")
     with jvp_increment_nesting() as level:
-        with below(level):
-            wrapped = [
-                _F._wrap_for_jvp(p, t, level) for p, t in zip(flat, flat_tangents, strict=True)
-            ]
+        wrapped = [_F._wrap_for_jvp(p, t, level) for p, t in zip(flat, flat_tangents, strict=True)]
         duals = tree_unflatten(wrapped, spec)
         if argnums is None:
             args = duals
@@ -343,8 +339,7 @@ def _split_duals(output, aux, level, has_aux, strict, name):
                 "inputs. This is not allowed with strict=True."
             )
         values.append(value)
-        with below(level):
-            tangents.append(torch.zeros_like(value) if tangent is None else tangent)
+        tangents.append(_F._zero_tangent(value, level) if tangent is None else tangent)
     value, tangent = tree_unflatten(values, spec), tree_unflatten(tangents, spec)
     if not has_aux:
         return value, tangent

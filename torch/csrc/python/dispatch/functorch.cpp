@@ -4,6 +4,7 @@
 
 #include <ATen/functorch/Interpret.h>
 #include <ATen/functorch/Level.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/functorch/jvp.h>
 #include <torch/csrc/python/tensor/tensor.h>
@@ -165,8 +166,10 @@ PyObject* wrap_for_jvp(PyObject*, PyObject* args) {
     TORCH_CHECK(p.scalar_type() == t.scalar_type(),
                 "the tangent must have the dtype of its primal, ", p.scalar_type(), ", but has ",
                 t.scalar_type());
+    const LevelPtr& level = level_at(depth);
+    const BelowLevel scope(*level);
     // Operators write tangents in place; the caller's stays as it is.
-    return wrap(wrap_jvp(p, t.clone(), level_at(depth)));
+    return wrap(wrap_jvp(p, t.clone(), level));
   });
 }
 PyObject* unwrap_at(PyObject*, PyObject* args) {
@@ -190,6 +193,16 @@ PyObject* unwrap_dual(PyObject*, PyObject* args) {
     const WrapperImpl* w = wrapper_at(t, *level_at(depth));
     return w == nullptr ? wrap(std::make_tuple(t, Tensor()))
                         : wrap(std::make_tuple(w->value, w->tangent));
+  });
+}
+// The tangent of a result that does not depend on the inputs: it belongs to older levels.
+PyObject* zero_tangent(PyObject*, PyObject* args) {
+  PyObject* tensor = nullptr;
+  long long depth = 0;
+  if (!PyArg_ParseTuple(args, "OL", &tensor, &depth)) return nullptr;
+  return guarded([&] {
+    const BelowLevel scope(*level_at(depth));
+    return wrap(at::zeros_like(tensor_argument(tensor)));
   });
 }
 
@@ -387,6 +400,7 @@ PyMethodDef functions[] = {
     {"_unwrap_for_grad", unwrap_at, METH_VARARGS, nullptr},
     {"_wrap_for_jvp", wrap_for_jvp, METH_VARARGS, nullptr},
     {"_unwrap_dual", unwrap_dual, METH_VARARGS, nullptr},
+    {"_zero_tangent", zero_tangent, METH_VARARGS, nullptr},
     {"is_functorch_wrapped_tensor", is_wrapped, METH_O, nullptr},
     {"is_batchedtensor", is_batched, METH_O, nullptr},
     {"is_gradtrackingtensor", is_grad_tracking, METH_O, nullptr},
