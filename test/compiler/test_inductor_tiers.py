@@ -73,6 +73,21 @@ def mixed(n: int, dtype: torch.dtype) -> torch.Tensor:
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_compiled_bounds_keep_the_sign_of_a_zero(dtype: torch.dtype) -> None:
+    x = torch.tensor([-0.0, 0.0, -1.0, 2.0, float("nan")] * 9, dtype=dtype)
+    functions = (
+        lambda t: (1 / t.clamp(0, 1),),
+        lambda t: (1 / t.clamp(min=0),),
+        lambda t: (1 / t.clamp(max=0),),
+        lambda t: (1 / t.clamp(-0.0, float("nan")),),
+    )
+    for function in functions:
+        run_hot(function, x)
+    assert rejected() == 0
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str
 )

@@ -11,6 +11,7 @@
 #include <ATen/cuda/PointwiseProgram.h>
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/Pointwise.h>
+#include <ATen/native/pointwise/HostFunctor.h>
 
 namespace torch::inductor {
 namespace {
@@ -127,7 +128,8 @@ class Writer {
       if (!functor) throw NoText{};
       headers_.insert(functor->header);
       for (int k = 0; k < step.spec->params; ++k) in.push_back(parameter(step, k));
-      body_ << "apply<at::native::fn::" << functor->functor << ", " << type_name(step.from)
+      body_ << "apply<at::native::fn::" << at::native::host_functor(*step.spec) << ", "
+            << type_name(step.from)
             << (functor->out == at::native::OutKind::Bool ? ", at::native::OutKind::Bool"
                                                           : ", at::native::OutKind::Same")
             << ", C>(";

@@ -11,6 +11,7 @@
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/pointwise/FunctorChoiceTables.h>
+#include <ATen/native/pointwise/HostFunctor.h>
 #include <ATen/native/pointwise/Native.h>
 #include <ATen/native/pointwise/Parts.h>
 #include <ATen/ops/div.h>
@@ -69,6 +70,17 @@ CRESSET_CHOICE_SPEC(kRoundDown, "round_vml", RoundDown, RoundDecimalsDown, 1, 1,
 CRESSET_CHOICE_SPEC(kLogit, "logit", Logit, Logit, 1, 1, Float, Wrap)
 CRESSET_CHOICE_SPEC(kNanToNum, "nan_to_num", NanToNum, NanToNum, 1, 3, Default, Wrap)
 #undef CRESSET_CHOICE_SPEC
+
+} // namespace
+
+const char* host_functor(const PointwiseSpec& spec) {
+  if (&spec == &kClampNumbers) return "ClampNumbers";
+  if (&spec == &kClampMinNumber) return "ClampMinNumber";
+  if (&spec == &kClampMaxNumber) return "ClampMaxNumber";
+  return spec.cuda->functor;
+}
+
+namespace {
 
 // Where a result goes: a new tensor, `inplace`, or `out`.
 struct Target {
