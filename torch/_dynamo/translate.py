@@ -588,7 +588,7 @@ def _traced(
             cg.effect(f"{cg.const(function_modes.replace_stack)}([{modes}])")
         call = out.finish(cg, frame)
         out.distinct = out.distinct_objects()
-        out.apart, out.shared_memory = written_memory.conditions(out.inputs)
+        out.apart, out.shared_memory = written_memory.conditions(out.inputs, out.tensor_sources)
     return Translation(out, cg.assemble(call, frame.line()), cg)
 
 

@@ -24,11 +24,17 @@ __all__ = ["SharedMemory", "conditions"]
 
 
 def conditions(
-    inputs: Sequence[GraphInput],
+    inputs: Sequence[GraphInput], tensors: Sequence[Source]
 ) -> tuple[list[list[Source]], SharedMemory | None]:
     """Groups of inputs of which no two may have an element in common; where a written one has one
-    in common with another, the form of that."""
-    rows = [(item.source, item.example, _is_written(item)) for item in inputs if _counts(item)]
+    in common with another, the form of that. Only `tensors` of the program are looked at, not those
+    that the code makes of arrays."""
+    known = set(tensors)
+    rows = [
+        (item.source, item.example, _is_written(item))
+        for item in inputs
+        if item.source in known and _counts(item)
+    ]
     if not any(written for _, _, written in rows):
         return [], None
     by_storage: dict[int, list[tuple[Source, Tensor, bool]]] = defaultdict(list)
@@ -51,7 +57,7 @@ def _counts(item: GraphInput) -> bool:
     """Whether an input is a tensor with memory. Parameters that are only read are taken to be
     their module's own."""
     value = item.example
-    if item.source is None or not isinstance(value, Tensor) or isinstance(value, FakeTensor):
+    if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
         return False
     if torch._C._is_fake(value) or value.layout is not torch.strided:
         return False
