@@ -563,3 +563,38 @@ def test_an_index_without_elements_may_have_any_dimensions():
     graph = make_fx(function, tracing_mode="symbolic")(x, index)
     for got, wanted in zip(graph(x, index), function(x, index), strict=True):
         assert torch.equal(got, wanted)
+
+
+WRITES = {
+    "slice": lambda x: x[1:].mul_(2),
+    "select": lambda x: x[0].add_(1),
+    "diagonal": lambda x: x.diagonal().zero_(),
+    "strides": lambda x: x.as_strided((x.shape[0],), (x.stride(0),), 1).add_(1),
+    "part of a copy": lambda x: x.t().clone()[:, ::2].fill_(3),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_to_parts_are_compiled_once_for_all_sizes(name):
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    def function(x):
+        return WRITES[name](x) * 2, x
+
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("inductor")
+    compiled = torch.compile(function, backend=counter, dynamic=True, fullgraph=True)
+    for rows, columns in ((4, 6), (5, 7), (9, 12), (3, 33)):
+        for make in (torch.clone, lambda x: x.t().contiguous().t()):
+            ours, theirs = (make(torch.arange(rows * columns * 1.0).view(rows, -1)) for _ in "ab")
+            for got, wanted in zip(compiled(ours), function(theirs), strict=True):
+                assert torch.equal(got, wanted)
+    assert counter.frame_count <= 2  # rows and columns first, then columns and rows
+
+
+def test_part_of_another_size_is_refused_with_symbols():
+    function = torch.compile(
+        lambda x, part: torch.slice_scatter(x, part, 0, 1, 3), dynamic=True, fullgraph=True
+    )
+    with pytest.raises(RuntimeError, match="size equal to the slice"):
+        function(torch.zeros(5, 4), torch.ones(3, 4))

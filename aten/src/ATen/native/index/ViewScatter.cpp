@@ -1,8 +1,13 @@
 // select_scatter and its relatives: a copy of self in which the part that the view operator of that
 // name would show is replaced by src.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/SizedOutput.h>
 #include <ATen/native/index/Native.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/diagonal.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/select.h>
+#include <ATen/ops/slice.h>
 #include <c10/util/SafeArithmetic.h>
 
 #include <algorithm>
@@ -39,7 +44,55 @@ void put_part(const Tensor& part, const Tensor& src) {
   part.copy_(src);
 }
 
+// The strides that copy_keeping_strides gives, in the traced run.
+SymDimVector symbolic_copy_strides(const Tensor& self) {
+  const SymIntArrayRef sizes = self.sym_sizes(), strides = self.sym_strides();
+  const auto hint = [](const SymInt& n) { return n.hint().value_or(0); };
+  DimVector order;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (hint(sizes[d]) != 1) order.push_back(d);
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return hint(strides[a]) < hint(strides[b]); });
+  int64_t span = 1;
+  for (int64_t d : order) {
+    if (hint(strides[d]) < span) return symbolic_dense_strides(self);
+    span += hint(strides[d]) * (hint(sizes[d]) - 1);
+  }
+  return SymDimVector(strides);
+}
+
+// A copy of self without values, for a part as large as src.
+Tensor symbolic_scatter(const Tensor& self, const Tensor& part, const Tensor& src) {
+  bool fits = part.dim() == src.dim();
+  for (int64_t d = 0; fits && d < part.dim(); ++d)
+    fits = c10::expect_true(c10::sym_eq(part.sym_size(d), src.sym_size(d)));
+  TORCH_CHECK(fits,
+              "expected src to have a size equal to the slice of self. "
+              "src size = ",
+              src.sym_sizes(), ", slice size = ", part.sym_sizes());
+  const SymDimVector strides = symbolic_copy_strides(self);
+  return at::_ops::empty_strided::call(self.sym_sizes(), strides, self.scalar_type(), kStrided,
+                                       self.device(), std::nullopt);
+}
+
 } // namespace
+
+Tensor select_scatter_symbolic(const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
+  return symbolic_scatter(self, at::_ops::select_int::call(self, dim, index), src);
+}
+Tensor slice_scatter_symbolic(const Tensor& self, const Tensor& src, int64_t dim,
+                              std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+  return symbolic_scatter(self, at::_ops::slice_Tensor::call(self, dim, start, end, step), src);
+}
+Tensor diagonal_scatter_symbolic(const Tensor& self, const Tensor& src, int64_t offset,
+                                 int64_t dim1, int64_t dim2) {
+  return symbolic_scatter(self, at::_ops::diagonal::call(self, offset, dim1, dim2), src);
+}
+Tensor as_strided_scatter_symbolic(const Tensor& self, const Tensor& src, SymIntArrayRef size,
+                                   SymIntArrayRef stride, std::optional<SymInt> storage_offset) {
+  return symbolic_scatter(self, at::_ops::as_strided::call(self, size, stride, storage_offset),
+                          src);
+}
 
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
   Tensor result = copy_keeping_strides(self);
