@@ -67,6 +67,26 @@ def test_each_case_is_as_eager_after_any_other(first: Callable) -> None:
     _assert_as_eager(_write_and_read, (first, *rest))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.detach().mul_(2),
+        lambda x: x.data.add_(1),
+        lambda x: x[1:].zero_(),
+        lambda x: torch._foreach_add_([x], 1),
+        lambda x: torch.sin(x + 1, out=x),
+        lambda x: x.view(2, 3).t().exp_(),
+    ],
+    ids=["detach", "data", "slice", "foreach", "out", "view"],
+)
+def test_writes_through_other_tensors_count(write: Callable) -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        write(x)
+        return (y * 2,)
+
+    _assert_as_eager(function, (_two, OVERLAP, APART, _two))
+
+
 def test_inputs_in_lists_and_attributes_are_compared() -> None:
     class Holder:
         pass

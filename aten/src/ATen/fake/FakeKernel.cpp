@@ -221,7 +221,12 @@ class Call {
     if (!result.defined() || is_fake(result)) return result;
     if (const Operand* same = operand_of(result.unsafeGetTensorImpl())) return same->fake;
     const TensorImpl& impl = *result.unsafeGetTensorImpl();
-    if (!impl.is_view()) return make_fake(result, device, mode_);
+    if (!impl.is_view()) {
+      Tensor out = make_fake(result, device, mode_);
+      if (plan_.shares_version && !operands_.empty())
+        out.unsafeGetTensorImpl()->share_version_of(*operands_[0].fake.unsafeGetTensorImpl());
+      return out;
+    }
     const Operand* viewed = operand_of(impl.base().get());
     if (viewed) device = viewed->fake.device();
     Tensor out = make_fake(result, device, mode_);

@@ -114,6 +114,7 @@ FakePlan make_plan(const OperatorEntry& op) {
   plan.mutates = schema.is_mutable();
   plan.reads_values = !has_tag(op, "nondeterministic_seeded") && !has_tag(op, "inplace_view");
   plan.first_decides = first_argument_decides(op.name);
+  plan.shares_version = std::strcmp(op.name, "aten::detach") == 0;
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     const SchemaArgument& argument = schema.arguments[i];
     const bool tensor = argument.type.kind == SchemaType::Kind::Tensor;

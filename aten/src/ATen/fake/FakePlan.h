@@ -15,10 +15,11 @@ struct FakePlan {
   Way way = Way::Meta;
   FakeMode::Need need = FakeMode::Need::Data;
   bool mutates = false;
-  bool per_element = false;   // each element of a list of tensors has a device of its own
-  bool first_decides = false; // other arguments may be on any device
-  bool reads_values = true;   // false: never run on known values (random, geometry in place)
-  bool by_masks = false;      // masks among the indices make the shape depend on data
+  bool per_element = false;    // each element of a list of tensors has a device of its own
+  bool first_decides = false;  // other arguments may be on any device
+  bool reads_values = true;    // false: never run on known values (random, geometry in place)
+  bool shares_version = false; // the result is no view and counts writes with the first argument
+  bool by_masks = false;       // masks among the indices make the shape depend on data
   int device_argument = -1;
   int pin_argument = -1;
   // For each result: the argument that is written and returned, or -1.
