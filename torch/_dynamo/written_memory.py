@@ -67,9 +67,15 @@ def _counts(item: GraphInput) -> bool:
 
 
 def _is_written(item: GraphInput) -> bool:
-    """Whether the trace wrote to an input: what stands for it begins with version 0."""
-    fake = item.node.meta.get("example_value")
-    return isinstance(fake, Tensor) and not fake.is_inference() and fake._version > 0
+    """Whether the trace wrote to an input: what stands for it begins with version 0, and so does
+    its `.data`, which counts by itself."""
+    users = (n for n in item.node.users if n.target is getattr and n.args[1] == "data")
+    return any(_version(node) > 0 for node in (item.node, *users))
+
+
+def _version(node: torch.fx.Node) -> int:
+    fake = node.meta.get("example_value")
+    return fake._version if isinstance(fake, Tensor) and not fake.is_inference() else 0
 
 
 def _is_seen_elsewhere(group: list[tuple[Source, Tensor, bool]]) -> bool:
