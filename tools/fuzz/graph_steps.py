@@ -110,6 +110,7 @@ REDUCTIONS: list[Step] = [
     ("softmax float", lambda t: t.softmax(0, dtype=torch.float32), 1),
     ("layer_norm", lambda t: F.layer_norm(t, t.shape[-1:]), 1),
     ("rms_norm", lambda t: F.rms_norm(t, t.shape[-1:]), 1),
+    ("rms norm by hand", lambda t: t * torch.rsqrt(t.square().mean(-1, keepdim=True) + 1e-6), 1),
     ("normalize", lambda t: F.normalize(t, dim=-1), 1),
     ("mse_loss", F.mse_loss, 2),
     ("smooth_l1", F.smooth_l1_loss, 2),
