@@ -37,6 +37,7 @@ from torch._dynamo.variables.lists import (
     TupleVariable,
 )
 from torch._dynamo.variables.misc import UnknownVariable
+from torch._dynamo.variables.places import note_places
 from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedObjectVariable, instance_dict
 from torch._functorch import pyfunctorch
@@ -379,6 +380,7 @@ class OutputGraph:
         taken = takes_over(tx, target, args, kwargs) if self.overridable else None
         if taken is not None:
             return taken
+        note_places(tx, target, args)
         return self.node(tx, "call_function", target, args, kwargs)
 
     def call_method(self, tx: Frame, name: str, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -386,6 +388,7 @@ class OutputGraph:
         taken = takes_over(tx, name, args, kwargs) if self.overridable else None
         if taken is not None:
             return taken
+        note_places(tx, name, args)
         return self.node(tx, "call_method", name, args, kwargs)
 
     def call_effect(

@@ -95,7 +95,18 @@ def _describe_inputs(gm: fx.GraphModule, values: Sequence[object]) -> Json:
         raise Bypass(f"{len(values)} inputs for {len(held)} places")
     rows = [_described(v, h) for v, h in zip(values, held, strict=True)]
     leaves = [v.is_leaf if isinstance(v, Tensor) else True for v in values]
-    return [rows, leaves, shared_memory(values)]
+    return [rows, leaves, shared_memory(values), _places(gm, values)]
+
+
+def _places(gm: fx.GraphModule, values: Sequence[object]) -> Json:
+    """Where inputs begin in their memory, for graphs that count from its start."""
+    from torch._dynamo.variables.places import is_counted_from_the_start
+
+    graphs = [m.graph for m in gm.modules() if isinstance(m, fx.GraphModule)]
+    if not any(is_counted_from_the_start(n.target) for graph in graphs for n in graph.nodes):
+        return None
+    plain = [isinstance(v, Tensor) and not torch._C._is_fake(v) for v in values]
+    return [v.storage_offset() if p else None for v, p in zip(values, plain, strict=True)]
 
 
 def _settings_of(given: AOTConfig) -> Json:

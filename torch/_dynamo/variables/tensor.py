@@ -19,6 +19,7 @@ from torch._dynamo.variables.lists import (
     SliceVariable,
     TupleVariable,
 )
+from torch._dynamo.variables.places import fixed_place
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 
 if TYPE_CHECKING:
@@ -256,6 +257,10 @@ def numbers_in_slices(tx: Frame, key: VariableTracker) -> VariableTracker:
     return key
 
 
+def _storage_offset(self: TensorVariable, tx: Frame) -> VariableTracker:
+    return ConstantVariable(fixed_place(tx, self.fake))
+
+
 def _size(self: TensorVariable, tx: Frame, dim: VariableTracker | None = None) -> object:
     sizes = tuple(self.fake.size())
     if any(isinstance(s, torch.SymInt) for s in sizes):
@@ -383,6 +388,7 @@ _METHODS = {
         .call_method(tx, "item", [], {})
     ),
     "requires_grad_": _requires_grad,
+    "storage_offset": _storage_offset,
     "numel": _numel,
     "nelement": _numel,
     "dim": lambda self, tx: ConstantVariable(self.fake.dim()),
