@@ -403,3 +403,26 @@ def test_one_hot_inside_of_the_mode_looks_at_no_values():
     assert torch.equal(inside(classes), wanted)
     graph = make_fx(inside)(classes)
     assert torch.equal(graph(classes.flip(0)), wanted.flip(0))
+
+
+AS_STRIDED = {
+    "other dtype": lambda x: x.view(torch.int32).as_strided((2,), (1,), 3),
+    "smaller dtype": lambda x: x.view(torch.int16).as_strided((2,), (1,), 5),
+    "parts": lambda x: torch.view_as_real(torch.complex(x, x)).as_strided((3,), (1,), 2),
+    "conjugate": lambda x: torch.complex(x, x).conj().as_strided((2,), (1,), 1),
+    "imaginary part": lambda x: torch.complex(x, x).conj().imag.as_strided((2,), (2,), 1),
+    "write": lambda x: x.view(torch.int16).as_strided((2,), (1,), 3).zero_(),
+}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("name", AS_STRIDED)
+def test_as_strided_of_a_view_reads_elements_as_the_view_does(name, backend):
+    function = AS_STRIDED[name]
+    torch._dynamo.reset()
+    ours = torch.randn(4, 2)
+    theirs = ours.clone()
+    got = torch.compile(function, backend=backend, fullgraph=True)(ours)
+    wanted = function(theirs)
+    assert got.dtype == wanted.dtype
+    assert torch.equal(got, wanted) and torch.equal(ours, theirs)

@@ -1,10 +1,13 @@
 // Running operators on functional tensors. See Engine.h.
 #include <ATen/functional/Engine.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
 #include <ATen/functional/ViewInverse.h>
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/copy.h>
@@ -50,7 +53,9 @@ Tensor base_in_layout(Alias& alias) {
 }
 
 Tensor start_of(Alias& alias, const std::vector<ViewStep>& steps) {
-  const bool by_memory = !steps.empty() && steps[0].view == &_ops::as_strided::entry;
+  const bool by_memory = std::any_of(steps.begin(), steps.end(), [](const ViewStep& step) {
+    return step.view == &_ops::as_strided::entry;
+  });
   return by_memory ? base_in_layout(alias) : alias.base;
 }
 
@@ -284,11 +289,23 @@ std::vector<Tensor> shapes_of_results(const Call& call, const Stack& results) {
   return values;
 }
 
-// as_strided is a view of the memory, whatever view of it the tensor is.
-void from_memory(Cell& from, const Tensor& of, ViewStep& step) {
+// as_strided is a view of the memory, whatever view of it the tensor is, but for how the tensor
+// reads an element: its dtype, conjugation and sign.
+void from_memory(Cell& from, const Tensor& of, ViewStep& step, const Space& space) {
   if (!from.steps.empty() && step.args[3].isNone()) step.args[3] = IValue(of.storage_offset());
+  const Tensor before = from.value;
   from.steps.clear();
   from.value = base_in_layout(*from.alias);
+  const auto read_as = [&](const OperatorEntry& view, std::optional<ScalarType> dtype) {
+    ViewStep reading{&view, space.copies_views() ? copying_form(view) : &view, {IValue()}, 0};
+    if (dtype) reading.args.emplace_back(*dtype);
+    from.value = apply(reading, from.value);
+    from.steps.push_back(std::move(reading));
+  };
+  if (before.scalar_type() != from.value.scalar_type())
+    read_as(_ops::view_dtype::entry, before.scalar_type());
+  if (before.is_conj() != from.value.is_conj()) read_as(_ops::_conj::entry, std::nullopt);
+  if (before.is_neg() != from.value.is_neg()) read_as(_ops::_neg_view::entry, std::nullopt);
 }
 
 void run_view(const Call& call, Stack& results) {
@@ -300,7 +317,7 @@ void run_view(const Call& call, Stack& results) {
   step.args[0] = IValue();
   if (&call.op == &_ops::as_strided::entry) {
     from = *sync(of, call.space);
-    from_memory(from, of, step);
+    from_memory(from, of, step, call.space);
   }
   Stack stack = step.args;
   stack[0] = IValue(from.value);
