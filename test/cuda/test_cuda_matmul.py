@@ -215,3 +215,20 @@ def test_scaled_product_equals_numpy(by_row, dtypes, shape):
             full = want if added is None else want + added.to(out_dtype).double().numpy()
             error = np.abs(got.cpu().double().numpy() - full).max()
             assert got.dtype is out_dtype and error <= limit * np.abs(full).max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [1, 3, 4, 5])
+def test_products_with_a_transposed_weight_have_the_bits_of_linear(rows, dtype):
+    # Graphs have a linear layer as such a product.
+    x, w = torch.randn(rows, 64).to(cuda, dtype), torch.randn(24, 64).to(cuda, dtype)
+    b = torch.randn(24).to(cuda, dtype)
+    linear = torch.nn.functional.linear
+    assert torch.equal((x @ w.t()).cpu(), linear(x, w).cpu())
+    assert torch.equal(torch.addmm(b, x, w.t()).cpu(), linear(x, w, b).cpu())
+    want = 2 * b.double().cpu() + 0.5 * (x.double().cpu() @ w.double().cpu().t())
+    got = torch.addmm(b, x, w.t(), beta=2, alpha=0.5)
+    torch.testing.assert_close(got.double().cpu(), want, rtol=2e-2, atol=2e-2)
+    row = b.view(1, 24).expand(rows, 24)
+    got = torch.addmm(row, x, w.t())
+    torch.testing.assert_close(got.float(), linear(x, w, b).float(), rtol=2e-2, atol=2e-2)

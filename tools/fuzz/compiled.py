@@ -181,17 +181,25 @@ def compiled(module: fx.GraphModule, inputs: Tensors, strides: list[tuple]) -> T
     return out
 
 
+def traced(function: Callable, inputs: Tensors, mode: str = "real") -> fx.GraphModule:
+    """make_fx, with operators that are one kernel left whole, as torch.compile traces them."""
+    before = torch._C._aot.record_whole_operators(True)
+    try:
+        return make_fx(function, tracing_mode=mode)(*inputs)
+    finally:
+        torch._C._aot.record_whole_operators(before)
+
+
 def by_trace(program: Program, inputs: Tensors, way: Callable[..., Tensors]) -> Tensors:
     others = [same_layout(t, t) for t in inputs]
-    module = make_fx(lambda *args: way(program, list(args)))(*others)
+    module = traced(lambda *args: way(program, list(args)), others)
     strides = [t.stride() for t in module(*(same_layout(t, t) for t in inputs))]
     return compiled(module, inputs, strides)
 
 
 def by_symbols(program: Program, inputs: Tensors) -> Tensors:
     others = [same_layout(t, t) for t in inputs]
-    trace = make_fx(lambda *args: program.run(list(args)), tracing_mode="symbolic")
-    module = trace(*others)
+    module = traced(lambda *args: program.run(list(args)), others, "symbolic")
     examples = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
     return list(compile_fx_inner(module, examples)(list(inputs)))
 
@@ -211,8 +219,8 @@ def other_sizes(program: Program) -> list[str]:
     """A graph with symbols, compiled once and run with sizes that it was not traced with: those
     that its guards allow must give what the graph gives."""
     inputs = program.fresh_inputs()
-    trace = make_fx(lambda *args: program.run(list(args)), tracing_mode="symbolic")
-    module = trace(*(same_layout(t, t) for t in inputs))
+    others = [same_layout(t, t) for t in inputs]
+    module = traced(lambda *args: program.run(list(args)), others, "symbolic")
     examples = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
     env = next((e.fake_mode.shape_env for e in examples if isinstance(e, torch.Tensor)), None)
     run = compile_fx_inner(module, examples)
@@ -240,7 +248,11 @@ def by_aot(program: Program, inputs: Tensors) -> Tensors:
         compile_fx_inner,
         keep_inference_input_mutations=True,
     )
-    return list(run(*inputs))
+    before = torch._C._aot.record_whole_operators(True)
+    try:
+        return list(run(*inputs))
+    finally:
+        torch._C._aot.record_whole_operators(before)
 
 
 def by_dynamo(program: Program, inputs: Tensors) -> Tensors:
@@ -251,7 +263,7 @@ def by_dynamo(program: Program, inputs: Tensors) -> Tensors:
 def by_text(program: Program, inputs: Tensors) -> Tensors:
     """The second tier: kernels as C++ text, compiled before they are compared."""
     others = [same_layout(t, t) for t in inputs]
-    run = compile_fx_inner(make_fx(lambda *args: by_mode(program, list(args)))(*others), others)
+    run = compile_fx_inner(traced(lambda *args: by_mode(program, list(args)), others), others)
     for _ in range(20):  # on trial beside the loops at first
         run([same_layout(t, t) for t in inputs])
         codecache.wait_for_kernels()

@@ -267,6 +267,13 @@ bool few_rows(const Tensor& x, const Tensor& w, const Tensor* bias, const Tensor
   return true;
 }
 
+// The same for a matrix that is a transposed weight, as graphs have it for a linear layer.
+bool few_rows_of_product(const Tensor& x, const Tensor& mat2, const Tensor* bias,
+                         const Tensor& out) {
+  if (x.size(0) > kMostRows || mat2.stride(0) != 1 || x.size(1) != mat2.size(0)) return false;
+  return few_rows(x, mat2.transpose(0, 1), bias, out);
+}
+
 } // namespace
 
 void product_cuda(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha) {
@@ -277,10 +284,12 @@ void add_product_cuda(const Tensor& a, const Tensor& b, const Tensor& out, const
 }
 
 void mm_cuda(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  if (few_rows_of_product(self, mat2, nullptr, out)) return;
   product(self, mat2, nullptr, out, 0, 1);
 }
 void addmm_cuda(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                 const Scalar& alpha, const Tensor& out) {
+  if (beta.equal(1.0) && alpha.equal(1.0) && few_rows_of_product(mat1, mat2, &self, out)) return;
   product(mat1, mat2, &self, out, beta, alpha);
 }
 void bmm_cuda(const Tensor& self, const Tensor& mat2, const Tensor& out) {
