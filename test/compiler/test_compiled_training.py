@@ -337,3 +337,26 @@ def test_gradient_that_reads_values_leaves_the_function_to_python():
             torch.compile(fn, backend="aot_eager", fullgraph=True)(x, index)
     finally:
         lib._destroy()
+
+
+OVERLAPPING = {
+    "expanded": lambda x: x.sum(0, keepdim=True).expand(4, 6),
+    "windows": lambda x: (x * 2).unfold(0, 3, 1),
+    "strides": lambda x: (x * 2).as_strided((3, 3), (1, 1)),
+    "every other row": lambda x: x.exp()[::2],
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_results_that_are_not_dense_get_dense_tangents(name, dynamic):
+    function = OVERLAPPING[name]
+    x = torch.linspace(-1, 1, 24).view(4, 6)
+    found = []
+    for run in (function, torch.compile(function, dynamic=dynamic, fullgraph=True)):
+        leaf = x.clone().requires_grad_()
+        out = run(leaf)
+        (out * torch.arange(float(out.numel())).view(out.shape)).sum().backward()
+        found.append((out, leaf.grad))
+    _same(found[1], found[0])
+    assert found[0][0].stride() == found[1][0].stride()

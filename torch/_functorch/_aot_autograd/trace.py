@@ -287,10 +287,9 @@ def _differentiate(
         with disable_proxy_modes_tracing(), torch.no_grad():
             parts = []
             for like in _dense([out]):
-                made = torch.empty_strided(
-                    like.shape, like.stride(), dtype=like.dtype, device=like.device
-                )
-                parts.append(functional.unwrap(made))
+                # Dense, as gradients are: an output that shows an element twice has a tangent
+                # with two.
+                parts.append(functional.unwrap(torch.empty_like(like)))
         for part in parts:
             run.recording.placeholder(f"tangents_{len(tangents) + 1}", part)
             tangents.append(part)
