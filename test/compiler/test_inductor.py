@@ -434,3 +434,14 @@ def test_hundreds_of_lengths_ask_for_the_shape_of_an_operator_twice() -> None:
             given = [x if isinstance(p.meta["val"], torch.Tensor) else n for p in places]
             assert torch.equal(run(given)[0], x.sin() * 3 + 1)
     assert len(made) == 2
+
+
+def test_tensor_that_shows_an_element_twice_may_be_copied_to_itself() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        windows = x.expand(3, 4).unfold(0, 2, 1)
+        windows.copy_(windows)
+        return (windows + 1,)
+
+    x = torch.randn(4)
+    (got,) = compile_fx_inner(make_fx(function)(x), [x])([x])
+    assert torch.equal(got, function(x)[0])
