@@ -565,6 +565,15 @@ def test_an_index_without_elements_may_have_any_dimensions():
         assert torch.equal(got, wanted)
 
 
+@pytest.mark.parametrize("shape", [(1, 6), (4, 1)])
+def test_dense_strides_of_an_expanded_tensor_are_those_of_real_ones(shape):
+    x = torch.zeros(shape).expand(4, 6)
+    for function in (torch.empty_like, lambda x: x.sort(0).values, lambda x: x + 1):
+        graph = make_fx(function, tracing_mode="symbolic")(x).graph
+        (out,) = graph.output_node().all_input_nodes
+        assert [int(s) for s in out.meta["val"].stride()] == list(function(x).stride())
+
+
 WRITES = {
     "slice": lambda x: x[1:].mul_(2),
     "select": lambda x: x[0].add_(1),

@@ -203,9 +203,18 @@ SymDimVector symbolic_dense_strides(const Tensor& self) {
   if (self.is_non_overlapping_and_dense()) return SymDimVector(strides);
   DimVector order;
   for (int64_t d = self.dim() - 1; d >= 0; --d) order.push_back(d);
-  const auto hint = [&](int64_t d) { return strides[d].hint().value_or(0); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return hint(a) < hint(b); });
+  const auto hint = [](const SymInt& n) { return n.hint().value_or(0); };
+  // Insertion, as the iterator of real tensors sorts: a stride of 0 says nothing.
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t at = i;
+    for (size_t k = i; k-- > 0;) {
+      const int64_t a = hint(strides[order[k]]), b = hint(strides[order[at]]);
+      if (a == 0 || b == 0) continue;
+      if (a < b || (a == b && hint(sizes[order[k]]) <= hint(sizes[order[at]]))) break;
+      std::swap(order[k], order[at]);
+      at = k;
+    }
+  }
   SymDimVector out(sizes.size());
   SymInt step = 1;
   for (int64_t d : order) {
