@@ -97,3 +97,26 @@ def test_equal_results_have_memory_of_their_own(name: str, backend: str) -> None
             t.detach().add_(1)
         for j in range(i + 1, len(out)):
             assert torch.equal(out[j], before[j]), (i, j)
+
+
+LAYOUTS = {
+    "transposed": lambda: torch.ones(6, 4).t(),
+    "channels last": lambda: torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last),
+    "expanded": lambda: torch.ones(1, 6).expand(4, 6),
+    "every other": lambda: torch.ones(8, 12)[::2, ::2],
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_dropout_drops_the_same_elements_whatever_lies_where(name: str, dynamic: bool) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return F.dropout(x, 0.5), F.alpha_dropout(x, 0.3, True)
+
+    x = LAYOUTS[name]()
+    torch.manual_seed(3)
+    wanted = function(x)
+    torch.manual_seed(3)
+    got = torch.compile(function, dynamic=dynamic, fullgraph=True)(x)
+    for a, b in zip(got, wanted, strict=True):
+        assert torch.equal(a, b)

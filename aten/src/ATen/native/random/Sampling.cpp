@@ -1,5 +1,6 @@
 // Sampling made of the fills: normal with tensor parameters, multinomial, dropout and its
 // relatives.
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -20,6 +21,7 @@
 #include <ATen/ops/native_dropout.h>
 #include <ATen/ops/new_empty.h>
 #include <ATen/ops/normal.h>
+#include <ATen/ops/permute.h>
 #include <ATen/ops/rrelu_with_noise.h>
 #include <ATen/ops/zeros_like.h>
 #include <ATen/parallel/Stretches.h>
@@ -132,7 +134,22 @@ bool has_none(const Tensor& input) {
   return c10::guard_or_false(c10::sym_eq(input.sym_numel(), 0));
 }
 // Through the dispatcher: the input, and so the noise, may be one of a function transform.
-void draw(Tensor& noise, double p) { at::_ops::bernoulli__float::call(noise, p, std::nullopt); }
+// A draw in place fills the memory in order; the form without a write that a trace makes of it
+// fills the dimensions in order. Over dimensions in the order of the memory both are the same.
+void draw(Tensor& noise, double p) {
+  if (seen_by_handlers(noise) && !noise.is_contiguous() && noise.is_non_overlapping_and_dense()) {
+    const c10::SymIntArrayRef strides = noise.sym_strides();
+    DimVector order;
+    for (int64_t d = 0; d < noise.dim(); ++d) order.push_back(d);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return strides[a].hint().value_or(0) > strides[b].hint().value_or(0);
+    });
+    Tensor in_memory = at::_ops::permute::call(noise, order);
+    at::_ops::bernoulli__float::call(in_memory, p, std::nullopt);
+    return;
+  }
+  at::_ops::bernoulli__float::call(noise, p, std::nullopt);
+}
 Tensor drop(const Tensor& input, double p, bool train, bool features) {
   check_probability(p);
   if (p == 0 || !train || has_none(input)) return input;
