@@ -51,6 +51,7 @@ CALLS = {
     "linear": (F.linear, [_t(2, 3, 6), _t(4, 6), _t(4)]),
     "einsum": (lambda a, b: torch.einsum("bij,bkj->bik", a, b), [_t(2, 3, 4), _t(2, 5, 4)]),
     "layer_norm": (lambda a, w, b: F.layer_norm(a, (6,), w, b), [_t(4, 6), _t(6), _t(6)]),
+    "used_in_two_ways": (lambda a: a.t().exp() @ a, [_t(4, 6)]),
     "view_split": (lambda a: a.view(2, 2, 6), [_t(4, 6)]),
     "view_merge": (lambda a: a.view(24), [_t(4, 6)]),
     "view_other": (lambda a: a.reshape(6, 4), [_t(4, 6)]),

@@ -108,10 +108,12 @@ bool holds_batch_of(const Tensor& sum, const Tensor& grad) {
 } // namespace
 
 namespace {
-// Whether nobody else could tell that a sum is written to.
+// Whether nobody else could tell that a sum is written to. Tensors of Python's own kinds may take
+// another form in a sum, as distributed ones do: these are not written to.
 bool is_own(const Tensor& sum) {
-  return !at::handlers_active() && sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() &&
-         !sum.requires_grad() && sum.storage().use_count() == 1;
+  return !at::handlers_active() && !sum.key_set().has(c10::DispatchKey::Python) &&
+         sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() && !sum.requires_grad() &&
+         sum.storage().use_count() == 1;
 }
 } // namespace
 
