@@ -51,6 +51,25 @@ CALLS = {
     "linear": (F.linear, [_t(2, 3, 6), _t(4, 6), _t(4)]),
     "einsum": (lambda a, b: torch.einsum("bij,bkj->bik", a, b), [_t(2, 3, 4), _t(2, 5, 4)]),
     "layer_norm": (lambda a, w, b: F.layer_norm(a, (6,), w, b), [_t(4, 6), _t(6), _t(6)]),
+    "group_norm": (lambda a, w, b: F.group_norm(a, 2, w, b), [_t(4, 6, 3), _t(6), _t(6)]),
+    "group_norm_plain": (lambda a: F.group_norm(a, 3), [_t(4, 6, 3)]),
+    "log_sigmoid": (F.logsigmoid, [_t(4, 6)]),
+    "bce_logits": (
+        lambda a, b: F.binary_cross_entropy_with_logits(a, b.sigmoid()),
+        [_t(4, 6), _t(4, 6)],
+    ),
+    "bce_logits_sum": (
+        lambda a: F.binary_cross_entropy_with_logits(
+            a, a.detach().sigmoid(), pos_weight=_whole(torch.arange(6.0), a), reduction="sum"
+        ),
+        [_t(4, 6)],
+    ),
+    "max_pool": (lambda a: F.max_pool2d(a, 2, 1), [_t(4, 2, 3, 4)]),
+    "max_pool_3d": (lambda a: F.max_pool3d(a, 2), [_t(2, 2, 2, 3, 4)]),
+    "avg_pool": (lambda a: F.avg_pool2d(a, 2, padding=1), [_t(4, 2, 3, 4)]),
+    "avg_pool_unbatched": (lambda a: F.avg_pool2d(a, 2), [_t(4, 3, 4)]),
+    "nearest": (lambda a: F.interpolate(a, scale_factor=2), [_t(4, 2, 3, 4)]),
+    "bilinear": (lambda a: F.interpolate(a, size=(5, 4), mode="bilinear"), [_t(4, 2, 3, 4)]),
     "used_in_two_ways": (lambda a: a.t().exp() @ a, [_t(4, 6)]),
     "view_split": (lambda a: a.view(2, 2, 6), [_t(4, 6)]),
     "view_merge": (lambda a: a.view(24), [_t(4, 6)]),

@@ -123,4 +123,5 @@ from torch.distributed.tensor._rules import (  # noqa: E402, F401
     random,
     reduction,
     shape,
+    windows,
 )

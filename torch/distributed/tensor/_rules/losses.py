@@ -17,7 +17,7 @@ _NONE, _MEAN, _SUM = 0, 1, 2
 _POINTWISE = "mse_loss smooth_l1_loss huber_loss binary_cross_entropy soft_margin_loss"
 
 
-@rule(_POINTWISE)
+@rule(_POINTWISE + " binary_cross_entropy_with_logits")
 def pointwise_loss(call: Call) -> Signature:
     """Elements are independent; their mean or sum joins all parts."""
     letters = Letters()

@@ -8,7 +8,7 @@ from torch.distributed.tensor._rules import rule
 from torch.distributed.tensor._signature import Dims, Letters, Signature
 
 if TYPE_CHECKING:
-    from torch.distributed.tensor._dispatch import Call
+    from torch.distributed.tensor._dispatch import Call, LocalCall
 
 
 def _letters(call: Call) -> tuple[Letters, Dims, Dims, Dims]:
@@ -66,4 +66,35 @@ def whole_norm(call: Call) -> Signature:
             dims = (own[0], *dims[1:])
         frozen.update(dim[0] for dim in dims[grouped:])
         outputs[o] = dims
-    return Signature(inputs, outputs, letters.sizes, frozen=frozen)
+    made = Signature(inputs, outputs, letters.sizes, frozen=frozen)
+    if grouped:
+        made.local = _with_own_samples
+    return made
+
+
+@rule("native_group_norm_backward")
+def group_norm_backward(call: Call) -> Signature:
+    """Samples are independent; gradients of weight and bias sum over them."""
+    letters = Letters()
+    own = letters.dims(call.shape("input"))
+    samples, channels = own[0], own[1]
+    groups = (samples, letters.dims(call.shape("mean"))[1])
+    names = {"grad_out": own, "input": own, "mean": groups, "rstd": groups, "weight": (channels,)}
+    mask = call.arguments["output_mask"]
+    every = (own, (channels,), (channels,))
+    wanted = [dims for dims, use in zip(every, mask, strict=True) if use]
+    return Signature(
+        _each(call, names),
+        dict(enumerate(wanted)),
+        letters.sizes,
+        reduces={samples[0]: "sum"},
+        frozen={letter for letter in letters.sizes if letter != samples[0]},
+        local=_with_own_samples,
+    )
+
+
+def _with_own_samples(local: LocalCall) -> tuple:
+    """Group norm is told the number of samples, which on a part is that of the part."""
+    args = list(local.args)
+    args[[a.name for a in local.op._schema.arguments].index("N")] = args[0].shape[0]
+    return local.op(*args, **local.kwargs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch.distributed.tensor._rules import base_name, rule
 from torch.distributed.tensor._signature import Letters, Signature, Strategy, broadcast_dims
@@ -59,6 +59,22 @@ def pointwise(call: Call) -> Signature:
         letters.sizes,
         linear=linear_in(name, list(inputs), numbers),
     )
+
+
+@rule("log_sigmoid_forward log_sigmoid_backward")
+def log_sigmoid(call: Call) -> Signature:
+    """Elements one by one; the buffer for the backward pass may be empty."""
+    letters = Letters()
+    own = letters.dims(call.tensors[0].shape)
+    empty = letters.dims((0,))
+
+    def dims(meta: Any) -> tuple:
+        return own if meta.shape == call.tensors[0].shape else empty
+
+    inputs = {i: dims(spec) for i, spec in enumerate(call.tensors)}
+    outputs = {o: dims(meta) for o, meta in enumerate(call.results)}
+    whole = {(o, letter) for o in outputs for letter in letters.sizes if outputs[o] is empty}
+    return Signature(inputs, outputs, letters.sizes, frozen={empty[0][0]}, whole=whole)
 
 
 @rule(_IDENTITIES)
