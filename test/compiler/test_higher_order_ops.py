@@ -1,12 +1,13 @@
 """Operators that take functions: control flow, traced calls and functional forms of operators that
 write. Each is run eagerly, differentiated, traced and batched, against plain Python."""
 
+import io
 import pickle
 
 import pytest
 
 import torch
-from torch._higher_order_ops import associative_scan, map, scan
+from torch._higher_order_ops import associative_scan, map, scan, strict_mode
 from torch._ops import HigherOrderOperator
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -370,3 +371,34 @@ def test_random_operator_run_from_a_saved_state_draws_the_same_numbers_in_graphs
         assert torch.equal(first, again) and not torch.equal(first, between)
         targets = [n.target for n in traced.graph.nodes if n.op == "call_function"]
         assert run_and_save_rng_state in targets and run_with_rng_state in targets
+
+
+def test_strict_mode_runs_what_can_be_captured_as_a_whole():
+    x = torch.tensor([0.5, 2.0])
+    result, [other] = strict_mode(lambda x, y: (x + y, [y.sin()]), (x, x))
+    assert torch.equal(result, x * 2) and torch.equal(other, x.sin())
+
+    def breaks(x):
+        torch._dynamo.graph_break()
+        return x
+
+    with pytest.raises(torch._dynamo.exc.UncapturedHigherOrderOpError):
+        strict_mode(breaks, (x,))
+    with pytest.raises(torch._dynamo.exc.UncapturedHigherOrderOpError, match="tuple of tensors"):
+        strict_mode(lambda d: d["a"] + 1, ({"a": x},))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_strict_mode_in_an_exported_program_is_one_call(strict):
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return strict_mode(lambda x: x.sin() + 1, (x,))
+
+    x = torch.tensor([0.5, 2.0])
+    program = torch.export.export(Net(), (x,), strict=strict)
+    assert calls(program.graph_module).count("strict_mode") == 1
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    buffer.seek(0)
+    for form in (program, torch.export.load(buffer), program.run_decompositions()):
+        assert torch.equal(form.module()(x), x.sin() + 1)

@@ -16,6 +16,7 @@ from torch._higher_order_ops.rng import (
     run_with_rng_state,
 )
 from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.strict_mode import strict_mode
 from torch._higher_order_ops.while_loop import while_loop
 from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
 
@@ -34,6 +35,7 @@ __all__ = [
     "run_and_save_rng_state",
     "run_with_rng_state",
     "scan",
+    "strict_mode",
     "tag_activation_checkpoint",
     "while_loop",
     "with_effects",

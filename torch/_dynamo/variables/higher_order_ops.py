@@ -27,6 +27,7 @@ from torch._higher_order_ops.invoke_subgraph import _Region, invoke_subgraph
 from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.out_dtype import out_dtype
 from torch._higher_order_ops.scan import scan_op
+from torch._higher_order_ops.strict_mode import strict_mode_op
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
 from torch.fx.node import map_aggregate
@@ -206,6 +207,18 @@ def _hints_wrapper(
     node = module_node(tx, body, "hints_wrapper_body")
     call = (node, tuple(body.lifted), {})
     return call_operator(tx, hints_wrapper, call, {"hints": plain}, body)
+
+
+@handler(strict_mode_op)
+def _strict_mode(
+    tx: Frame, callable: VariableTracker, operands: VariableTracker
+) -> VariableTracker:
+    given = operands.unpack(tx)
+    if not all(isinstance(_number_or_tensor(vt), torch.Tensor) for vt in given):
+        raise UncapturedHigherOrderOpError("strict_mode: its operands must be a tuple of tensors")
+    body = _captured(tx, "strict_mode", callable, given, {})
+    node = module_node(tx, body, "strict_graph")
+    return call_operator(tx, strict_mode_op, (node, tuple(body.lifted)), {}, body)
 
 
 def _number_or_tensor(vt: VariableTracker) -> object:
