@@ -338,3 +338,27 @@ def test_autocast_inside_of_a_program_stays_in_all_its_forms(strict):
     for form in forms:
         for found, wanted in zip(form(x), expected, strict=True):
             assert found.dtype == wanted.dtype and torch.equal(found, wanted)
+
+
+class AsksData(nn.Module):
+    """Questions about values that no symbol answers."""
+
+    def forward(self, x, n):
+        k = n.item()
+        rows = x[:k] if k > 3 else x
+        found = rows.nonzero()
+        if found.shape[0] > 2:
+            found = found + 1
+        return found * 2 if rows.sum() > 0 else found
+
+
+def test_draft_export_answers_questions_about_data_by_the_example():
+    module, x = AsksData(), torch.tensor([1.0, 0.0, 2.0, 3.0, 1.0, 1.0, 0.0])
+    program = torch.export.draft_export(module, (x, torch.tensor(5)))
+    kinds = {str(failure.failure_type) for failure in program._report.failures}
+    assert kinds == {"DATA_DEPENDENT_ERROR"} and not program._report.successful()
+    for n in (5, 6):  # other values on the same way
+        n = torch.tensor(n)
+        assert torch.equal(program.module()(x, n), module(x, n))
+    program = torch.export.draft_export(nn.Linear(2, 2), (torch.ones(1, 2),))
+    assert program._report.successful() and "Nothing stopped" in str(program._report)

@@ -177,7 +177,7 @@ def run_beside_real(
     known = all(fake.real_tensor is not None for fake in fakes)
     real = None
     if known and not any(isinstance(v, torch.Tensor) and not _C._is_fake(v) for v in flat):
-        reals = [value.real_tensor if _C._is_fake(value) else value for value in flat]
+        reals = [_real(value) for value in flat]
         with _C._ExcludeDispatchKeyGuard(_ABOVE_META):
             real_args, real_kwargs = pytree.tree_unflatten(reals, spec)
             real = func(*real_args, **real_kwargs)
@@ -186,9 +186,18 @@ def run_beside_real(
         return result
     pairs = zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True)
     for fake, value in pairs:
+        if isinstance(fake, (torch.SymInt, torch.SymBool)):
+            _learn(mode, fake, value)
         if not _C._is_fake(fake) or not isinstance(value, torch.Tensor):
             continue
-        difference = _same_form(value, fake, check_grad=False)
+        for size, number in zip(fake.shape, value.shape, strict=True):
+            if isinstance(size, torch.SymInt):
+                _learn(mode, size, number)
+        symbolic = any(isinstance(size, torch.SymInt) for size in (*fake.shape, *fake.stride()))
+        # Comparing a size with a number would state that they are equal.
+        difference = (
+            _other_sizes(fake, value) if symbolic else _same_form(value, fake, check_grad=False)
+        )
         if difference is not None:
             raise MetadataMismatchError(
                 f"Real tensor propagation found a metadata mismatch for {func}: {difference}"
@@ -196,6 +205,31 @@ def run_beside_real(
         if fake.real_tensor is None:
             fake.real_tensor = value
     return result
+
+
+def _other_sizes(fake: torch.Tensor, value: torch.Tensor) -> str | None:
+    hints = [s.node.hint if isinstance(s, torch.SymInt) else s for s in fake.shape]
+    same = all(h is None or int(h) == n for h, n in zip(hints, value.shape, strict=True))
+    if same and fake.dtype is value.dtype:
+        return None
+    return f"{fake.dtype} of {hints} and {value.dtype} of {list(value.shape)}"
+
+
+def _real(value: object) -> object:
+    if _C._is_fake(value):
+        return value.real_tensor
+    hint = value.node.hint if isinstance(value, torch.SymInt) else None
+    return value if hint is None else int(hint)
+
+
+def _learn(mode: FakeTensorMode, number: torch.SymInt | torch.SymBool, value: int) -> None:
+    """What a number from data is in the example answers questions about it."""
+    expr = number.node.expr
+    symbols = expr.free_symbols
+    # A truth value is Eq(symbol, 1).
+    plain = expr.is_Symbol or isinstance(number, torch.SymBool)
+    if number.node.hint is None and plain and len(symbols) == 1:
+        mode.shape_env.set_unbacked_var_to_val(next(iter(symbols)), int(value))
 
 
 def _without_meta(

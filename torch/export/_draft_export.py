@@ -60,12 +60,7 @@ class DraftExportReport:
 
     def __str__(self) -> str:
         if not self.failures:
-            return (
-                "##############################################################################"
-                "################\nCongratuations: No issues are found during export, and it was "
-                "able to soundly produce a graph.\nYou can now change back to "
-                "torch.export.export()\n"
-            )
+            return "Nothing stopped the export: torch.export.export() gives the same program.\n"
         rows = "\n".join(f"{i + 1}. {f.print()}" for i, f in enumerate(self.failures))
         return f"WARNING: {len(self.failures)} issue(s) found during export.\n\n{rows}"
 
