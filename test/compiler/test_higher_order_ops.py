@@ -402,3 +402,31 @@ def test_strict_mode_in_an_exported_program_is_one_call(strict):
     buffer.seek(0)
     for form in (program, torch.export.load(buffer), program.run_decompositions()):
         assert torch.equal(form.module()(x), x.sin() + 1)
+
+
+class Switches(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            low = self.layer(x)
+        with torch.no_grad():
+            plain = x * 3
+        return low.float() + plain
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_exported_regions_under_switches_compile_to_what_they_do(decomposed):
+    module, x = Switches(), torch.randn(3, 2)
+    program = torch.export.export(module, (x,))
+    program = program.run_decompositions() if decomposed else program
+    compiled = torch.compile(program.module(), backend="aot_eager")
+    ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+    result, expected = compiled(ours), module(theirs)
+    assert torch.equal(result, expected)
+    if not decomposed:  # graphs without composite operators have no switches of gradients
+        result.sum().backward()
+        expected.sum().backward()
+        torch.testing.assert_close(ours.grad, theirs.grad)

@@ -106,6 +106,8 @@ def _move(gm: fx.GraphModule, section: _Section, number: int) -> None:
         env[node]._rename(node.name)
     result = graph.output(tuple(env[n] for n in outputs))
     result.meta["val"] = tuple(n.meta.get("val") for n in outputs)
+    while hasattr(gm, f"submod_{number}"):  # parts under another switch
+        number += 1
     name = f"submod_{number}"
     part = fx.GraphModule(root, graph, name)
     wrap_autocast_regions(part)

@@ -37,6 +37,18 @@ def call_module_with_hooks(
     return result
 
 
+def under_autocast(device_type, dtype, enabled, cache_enabled, function, *args, **kwargs):
+    """What wrap_with_autocast does."""
+    with torch.autocast(device_type, dtype, enabled, cache_enabled):
+        return function(*args, **kwargs)
+
+
+def under_grad_mode(enabled, function, *args, **kwargs):
+    """What wrap_with_set_grad_enabled does."""
+    with torch.set_grad_enabled(enabled):
+        return function(*args, **kwargs)
+
+
 def under_context(make: Callable[[], object], fn: Callable) -> Callable:
     """A function that runs under a context manager."""
 

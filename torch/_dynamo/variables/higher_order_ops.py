@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.fx
-from torch._dynamo import trace_rules
+from torch._dynamo import polyfills, trace_rules
 from torch._dynamo.exc import UncapturedHigherOrderOpError, Unsupported, unimplemented
 from torch._dynamo.trace_rules import handler
 from torch._dynamo.variables.base import Args, Kwargs, VariableTracker, bodies
@@ -29,7 +29,12 @@ from torch._higher_order_ops.out_dtype import out_dtype
 from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.strict_mode import strict_mode_op
 from torch._higher_order_ops.while_loop import while_loop_op
-from torch._higher_order_ops.wrap import tag_activation_checkpoint, wrap
+from torch._higher_order_ops.wrap import (
+    tag_activation_checkpoint,
+    wrap,
+    wrap_with_autocast,
+    wrap_with_set_grad_enabled,
+)
 from torch.fx.node import map_aggregate
 from torch.nn.attention import flex_attention as flex
 from torch.utils import _pytree as pytree
@@ -170,6 +175,21 @@ def _wrap(
         tx.out.operators.pop()
     node = module_node(tx, body, "wrap_body")
     return call_operator(tx, wrap, (node, *body.lifted), {}, body)
+
+
+@handler(wrap_with_autocast)
+def _under_autocast(
+    tx: Frame, *args: VariableTracker, **kwargs: VariableTracker
+) -> VariableTracker:
+    """The switches become part of the graph."""
+    return tx.inline(VariableTracker.build(tx, polyfills.under_autocast), list(args), kwargs)
+
+
+@handler(wrap_with_set_grad_enabled)
+def _under_grad_mode(
+    tx: Frame, *args: VariableTracker, **kwargs: VariableTracker
+) -> VariableTracker:
+    return tx.inline(VariableTracker.build(tx, polyfills.under_grad_mode), list(args), kwargs)
 
 
 @handler(checkpointing.checkpoint)
