@@ -40,6 +40,17 @@ inline TensorOptions layout(Layout v) { return TensorOptions(v); }
 inline TensorOptions memory_format(MemoryFormat v) { return TensorOptions(v); }
 inline TensorOptions requires_grad(bool v = true) { return TensorOptions().requires_grad(v); }
 
+// As streams show layouts and formats; layout_name and memory_format_name are Python's names.
+inline const char* stream_name(Layout layout) {
+  static const char* const names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",
+                                      "SparseCsc", "SparseBsr", "SparseBsc", "Jagged"};
+  return names[static_cast<int>(layout)];
+}
+inline const char* stream_name(MemoryFormat format) {
+  static const char* const names[] = {"Contiguous", "Preserve", "ChannelsLast", "ChannelsLast3d"};
+  return names[static_cast<int>(format)];
+}
+
 #define CRESSET_STREAM_OPERATOR(Type, expression)                                                  \
   template <class Traits> std::basic_ostream<char, Traits>& operator<<(                            \
       std::basic_ostream<char, Traits>& out, Type value) {                                         \
@@ -48,8 +59,8 @@ inline TensorOptions requires_grad(bool v = true) { return TensorOptions().requi
 CRESSET_STREAM_OPERATOR(const Device&, value.str())
 CRESSET_STREAM_OPERATOR(DeviceType, device_type_name(value))
 CRESSET_STREAM_OPERATOR(ScalarType, toString(value))
-CRESSET_STREAM_OPERATOR(Layout, layout_name(value))
-CRESSET_STREAM_OPERATOR(MemoryFormat, memory_format_name(value))
+CRESSET_STREAM_OPERATOR(Layout, stream_name(value))
+CRESSET_STREAM_OPERATOR(MemoryFormat, stream_name(value))
 #undef CRESSET_STREAM_OPERATOR
 
 } // namespace c10

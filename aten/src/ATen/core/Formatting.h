@@ -10,9 +10,14 @@ namespace at {
 // `line_width` columns.
 TORCH_API void print(std::ostream& out, const Tensor& tensor, int64_t line_width = 80);
 TORCH_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+// To the standard output.
+TORCH_API void print(const Tensor& tensor, int64_t line_width = 80);
+TORCH_API std::ostream& operator<<(std::ostream& out, const std::vector<Tensor>& list);
 
 } // namespace at
 
 namespace c10 {
 TORCH_API std::ostream& operator<<(std::ostream& out, const Scalar& value);
+class TensorOptions;
+TORCH_API std::ostream& operator<<(std::ostream& out, const TensorOptions& options);
 } // namespace c10

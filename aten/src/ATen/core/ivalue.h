@@ -1,5 +1,7 @@
 // What C++ programs include for c10::IValue, with everything its members need.
 #pragma once
+#include <iosfwd>
+
 #include <ATen/core/Dict.h>
 #include <ATen/core/IValue.h>
 #include <ATen/core/List.h>
@@ -36,4 +38,6 @@ struct Queries {
 namespace at {
 inline bool operator==(const IValue& a, const IValue& b) { return ivalue::equal(a, b); }
 inline bool operator!=(const IValue& a, const IValue& b) { return !ivalue::equal(a, b); }
+// As PyTorch prints it: text without quotes, containers with their items.
+TORCH_API std::ostream& operator<<(std::ostream& out, const IValue& value);
 } // namespace at
