@@ -73,6 +73,8 @@ std::string name_of(const sockaddr_storage& address, socklen_t size) {
 // How long a port that refuses is asked again where a server was: it will hardly come back, and not
 // with what it knew. A job whose server has ended must end too.
 constexpr Millis kPatienceAfterLoss{1000};
+// For so long a server looks every millisecond whether all clients have come.
+constexpr Millis kMeeting{200};
 
 class TCPStore::Connection {
  public:
@@ -82,7 +84,7 @@ class TCPStore::Connection {
       : where_(c10::str(host, ":", int(port))) {
     const auto start = Clock::now(), deadline = deadline_after(timeout);
     std::string why = "no address";
-    for (auto pause = Millis(5);; pause = std::min(pause * 2, Millis(500))) {
+    for (auto pause = Millis(1);; pause = std::min(pause * 2, Millis(500))) {
       if (attempt(host, port, deadline, why)) break;
       if (was_there && why == std::strerror(ECONNREFUSED) &&
           Clock::now() >= start + kPatienceAfterLoss)
@@ -235,13 +237,15 @@ void TCPStore::join_workers() {
   if (!options_.is_server || !options_.wait_for_workers || !options_.world_size) return;
   const int64_t size = *options_.world_size;
   const auto deadline = deadline_after(timeout());
-  for (auto pause = Millis(1); joined < size; pause = std::min(pause * 2, Millis(20))) {
+  // Clients that start together come within moments; the others may take minutes.
+  const auto impatient = deadline_after(kMeeting);
+  while (joined < size) {
     if (Clock::now() >= deadline) {
       throw DistStoreError(c10::str(
           "Timed out after ", std::chrono::duration_cast<std::chrono::seconds>(timeout()).count(),
           " seconds waiting for clients. ", joined, "/", size, " clients joined."));
     }
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(Clock::now() < impatient ? Millis(1) : Millis(20));
     at::check_interrupt();
     joined = count(0);
   }
