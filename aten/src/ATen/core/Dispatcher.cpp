@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include <ATen/core/BoxedCall.h>
@@ -391,10 +392,33 @@ std::vector<const OperatorEntry*> Dispatcher::all() const {
 std::atomic<bool> definitions_shown{false};
 
 namespace {
-thread_local bool whole_operators = false;
+// Threads that record whole operators: a list, as they are few, are asked seldom, and a library has
+// little memory of its threads' own.
+struct Recorders {
+  std::mutex mutex;
+  std::vector<std::thread::id> threads;
+};
+Recorders& recorders() {
+  static Recorders* const all = new Recorders;
+  return *all;
 }
-bool records_whole_operators() noexcept { return whole_operators; }
-void record_whole_operators(bool on) noexcept { whole_operators = on; }
+} // namespace
+bool records_whole_operators() {
+  Recorders& all = recorders();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const auto end = all.threads.end();
+  return std::find(all.threads.begin(), end, std::this_thread::get_id()) != end;
+}
+void record_whole_operators(bool on) {
+  if (on == records_whole_operators()) return;
+  Recorders& all = recorders();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const auto self = std::this_thread::get_id();
+  if (on)
+    all.threads.push_back(self);
+  else
+    all.threads.erase(std::find(all.threads.begin(), all.threads.end(), self));
+}
 
 namespace {
 // Kernels taken out of use. They may hold Python objects, whose end can run anything: they are

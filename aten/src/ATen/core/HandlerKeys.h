@@ -33,8 +33,8 @@ inline bool seen_by_handlers(const Tensor& t) noexcept {
 
 // Whether what this thread records runs here again, so that operators which are one kernel stay
 // whole and keep their bits and speed, where other handlers meet what they are made of.
-TORCH_API bool records_whole_operators() noexcept;
-TORCH_API void record_whole_operators(bool on) noexcept;
+TORCH_API bool records_whole_operators();
+TORCH_API void record_whole_operators(bool on);
 
 // Lets calls reach the kernels for PythonTLSSnapshot. Called when the first handler appears.
 TORCH_API void show_definitions();

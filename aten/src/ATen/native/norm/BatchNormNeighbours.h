@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/native/norm/PendingSum.h>
 
 namespace at::native {
 
@@ -19,20 +20,24 @@ struct BatchNormNeighbours {
   Tensor rectified;
 };
 
-inline thread_local BatchNormNeighbours* t_batch_norm_neighbours = nullptr;
-
 // Offers the next batch norm of this thread its neighbours.
 class OfferNeighbours {
  public:
-  explicit OfferNeighbours(BatchNormNeighbours* offered) { t_batch_norm_neighbours = offered; }
-  ~OfferNeighbours() { t_batch_norm_neighbours = nullptr; }
+  explicit OfferNeighbours(BatchNormNeighbours* offered) : before_(t_offer) {
+    t_offer = reinterpret_cast<uintptr_t>(offered) | kNeighbours;
+  }
+  ~OfferNeighbours() { t_offer = before_; }
   OfferNeighbours(const OfferNeighbours&) = delete;
   OfferNeighbours& operator=(const OfferNeighbours&) = delete;
+
+ private:
+  uintptr_t before_;
 };
 
 // Null where there are none; nobody else gets them.
 inline BatchNormNeighbours* take_neighbours() {
-  return std::exchange(t_batch_norm_neighbours, nullptr);
+  if ((t_offer & kNeighbours) == 0) return nullptr;
+  return reinterpret_cast<BatchNormNeighbours*>(std::exchange(t_offer, 0) & ~kNeighbours);
 }
 
 } // namespace at::native

@@ -13,16 +13,18 @@
 
 namespace at::native {
 
-// One word of a thread's memory, of which libraries have little: the sum's address, with the lowest
-// bit set once it was granted.
-inline thread_local uintptr_t t_pending_sum = 0;
+// One word of a thread's memory, of which libraries have little, for what a caller offers a kernel:
+// the sum's address, with the lowest bit set once it was granted; or, with the next bit set, the
+// address of what BatchNormNeighbours.h describes.
+inline thread_local uintptr_t t_offer = 0;
+inline constexpr uintptr_t kGranted = 1, kNeighbours = 2;
 
 class OfferSum {
  public:
-  explicit OfferSum(const Tensor* sum) : before_(t_pending_sum) {
-    t_pending_sum = reinterpret_cast<uintptr_t>(sum);
+  explicit OfferSum(const Tensor* sum) : before_(t_offer) {
+    t_offer = reinterpret_cast<uintptr_t>(sum);
   }
-  ~OfferSum() { t_pending_sum = before_; }
+  ~OfferSum() { t_offer = before_; }
   OfferSum(const OfferSum&) = delete;
   OfferSum& operator=(const OfferSum&) = delete;
 
@@ -34,17 +36,17 @@ class OfferSum {
 class GrantSum {
  public:
   GrantSum() {
-    if (t_pending_sum != 0) t_pending_sum |= 1;
+    if (t_offer != 0 && (t_offer & kNeighbours) == 0) t_offer |= kGranted;
   }
-  ~GrantSum() { t_pending_sum = 0; }
+  ~GrantSum() { t_offer = 0; }
   GrantSum(const GrantSum&) = delete;
   GrantSum& operator=(const GrantSum&) = delete;
 };
 
 // The sum that a gradient of the form of `like` may be added to, or null.
 inline const Tensor* granted_sum(const Tensor& like) {
-  if ((t_pending_sum & 1) == 0) return nullptr;
-  const auto* sum = reinterpret_cast<const Tensor*>(t_pending_sum & ~uintptr_t(1));
+  if ((t_offer & kGranted) == 0) return nullptr;
+  const auto* sum = reinterpret_cast<const Tensor*>(t_offer & ~kGranted);
   const bool fits = sum->sizes() == like.sizes() && sum->scalar_type() == like.scalar_type() &&
                     sum->device() == like.device() && sum->is_contiguous();
   return fits ? sum : nullptr;
