@@ -73,25 +73,28 @@ class GradientExchange:
 
     def before_backward(self, outputs: list[Tensor]) -> None:
         """Before a whole backward pass from `outputs`; the last one exchanges as it goes."""
-        self._left -= 1
-        if self._left:
-            return
-        self.end()
-        for module in self._replicated:
-            if module.reducer is not None and module.require_backward_grad_sync:
-                module.reducer.prepare_for_backward(outputs)
+        for module in self._exchanging() if self._is_last() else ():
+            module.reducer.prepare_for_backward(outputs)
 
     def after_weights(self) -> None:
         """After the second part of a backward pass; the last one exchanges what all added up."""
-        self._left -= 1
-        if self._left:
+        if not self._is_last():
             return
-        self.end()
-        for module in self._replicated:
-            if module.reducer is not None and module.require_backward_grad_sync:
-                _exchange_now(module)
+        for module in self._exchanging():
+            _exchange_now(module)
         for state in self._sharded:
             state.end_backward()
+
+    def _is_last(self) -> bool:
+        """Counts a backward pass; for the last one the settings of the program come back."""
+        self._left -= 1
+        if self._left == 0:
+            self.end()
+        return self._left == 0
+
+    def _exchanging(self) -> list[Any]:
+        found = self._replicated
+        return [m for m in found if m.reducer is not None and m.require_backward_grad_sync]
 
 
 def _exchange_now(module: nn.Module) -> None:
