@@ -2,7 +2,7 @@
 bits of the operators one by one, and without kernels of their own."""
 
 import pytest
-from cuda_support import cuda
+from cuda_support import cuda, launched_kernels
 
 import torch
 from torch.nn import functional as F
@@ -13,16 +13,6 @@ def fresh():
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
-
-
-def kernels(call):
-    """Names of the kernels that a call launches."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA]) as record:
-        call()
-        torch.cuda.synchronize()
-    return [e.name for e in record.events() if e.device_type == torch.autograd.DeviceType.CUDA]
 
 
 def norm(training=True):
@@ -48,12 +38,14 @@ def steps(body, module, *inputs, backward=True):
         for _ in range(3):
             given = [x.detach().clone().requires_grad_(backward) for x in inputs]
             out = []
-            names.append(kernels(lambda run=run, given=given, out=out: out.append(run(*given))))
+            names.append(
+                launched_kernels(lambda run=run, given=given, out=out: out.append(run(*given)))
+            )
             seen.append(out[0].detach())
             if backward:
                 slope = torch.linspace(-1, 1, out[0].numel(), device=cuda).view(out[0].shape)
                 slope = slope.to(out[0].dtype)
-                names.append(kernels(lambda out=out, slope=slope: out[0].backward(slope)))
+                names.append(launched_kernels(lambda out=out, slope=slope: out[0].backward(slope)))
                 seen += [x.grad for x in given]
         seen += [p.grad.clone() for p in module.parameters() if p.grad is not None]
         seen += [v.clone() for v in module.buffers()]

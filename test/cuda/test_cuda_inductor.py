@@ -2,7 +2,7 @@
 the operators one by one."""
 
 import pytest
-from cuda_support import cuda
+from cuda_support import cuda, launched_kernels
 
 import torch
 from torch._inductor import metrics
@@ -142,16 +142,6 @@ def test_statistics_of_a_norm_in_half_precision_reach_the_backward_pass():
         torch.testing.assert_close(got.cpu().float(), want.cpu().float(), rtol=1e-2, atol=1e-2)
 
 
-def launched(call):
-    """Names of the kernels that a call launches."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA]) as record:
-        call()
-        torch.cuda.synchronize()
-    return [e.name for e in record.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-
-
 @pytest.mark.parametrize("kind", ["layer", "rms"])
 def test_the_gradient_of_a_norm_is_added_to_that_of_the_residual_stream_at_once(kind):
     # Two blocks x + f(norm(x)): the gradient of each norm meets one that came past the block.
@@ -171,7 +161,7 @@ def test_the_gradient_of_a_norm_is_added_to_that_of_the_residual_stream_at_once(
         x = torch.ones(6, 16, device=cuda).cumsum(1).sin().requires_grad_()
         y = run(x * 1.5)
         seed = torch.randn(6, 16, generator=torch.Generator().manual_seed(1)).to(cuda)
-        names = launched(lambda y=y, seed=seed: (y * 2.0).backward(seed))
+        names = launched_kernels(lambda y=y, seed=seed: (y * 2.0).backward(seed))
         grads.append([x.grad, *(p.grad for p in norms.parameters())])
     for got, want in zip(grads[1], grads[0], strict=True):
         same_bits(got, want)

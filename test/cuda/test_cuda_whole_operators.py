@@ -1,7 +1,7 @@
 """Operators that are one kernel on CUDA stay one in compiled graphs, with their bits."""
 
 import pytest
-from cuda_support import cuda
+from cuda_support import cuda, launched_kernels
 
 import torch
 from torch.nn import functional as F
@@ -12,15 +12,6 @@ def fresh():
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
-
-
-def kernels(call):
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA]) as record:
-        call()
-        torch.cuda.synchronize()
-    return [e.name for e in record.events() if e.device_type == torch.autograd.DeviceType.CUDA]
 
 
 def both(body, *inputs, seed=None, exact=True):
@@ -34,8 +25,8 @@ def both(body, *inputs, seed=None, exact=True):
             torch.manual_seed(seed)
         out = []
 
-        names = kernels(lambda run=run, given=given, out=out: out.append(run(*given)))
-        names += kernels(lambda out=out: out[0].sum().backward())
+        names = launched_kernels(lambda run=run, given=given, out=out: out.append(run(*given)))
+        names += launched_kernels(lambda out=out: out[0].sum().backward())
         found.append([out[0].detach(), *(x.grad for x in given if x.is_floating_point())])
     for got, want in zip(found[1], found[0], strict=True):
         if exact:

@@ -96,3 +96,13 @@ if not torch.cuda.is_available():
     pytest.skip("this build has no CUDA part", allow_module_level=True)
 
 cuda = torch.device("cuda")
+
+
+def launched_kernels(call):
+    """Names of what a call starts on the device."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as record:
+        call()
+        torch.cuda.synchronize()
+    return [e.name for e in record.events() if e.device_type == torch.autograd.DeviceType.CUDA]
